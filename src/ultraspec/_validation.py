@@ -1,0 +1,69 @@
+"""Checks of parameters and input, with messages that say what to do."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ultraspec.rows import ArrayRows, Rows, SparseRows
+
+
+def check_integer(name: str, value: Any, *, least: int, most: int | None = None, other: str = "") -> None:
+    """Raise unless `value` is a whole number from `least` to `most`; `other` names what else would be allowed."""
+    wanted = f"a whole number >= {least}" + (f" and <= {most:,}" if most is not None else "") + other
+    if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be {wanted}, got {value!r} ({type(value).__name__}).")
+    if value < least or (most is not None and value > most):
+        raise ValueError(f"{name} must be {wanted}, got {value!r}.")
+
+
+def check_number(name: str, value: Any, *, least: float) -> None:
+    """Raise unless `value` is a finite number of at least `least`."""
+    wanted = f"a finite number >= {least:g}"
+    if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be {wanted}, got {value!r} ({type(value).__name__}).")
+    if not np.isfinite(float(value)) or value < least:
+        raise ValueError(f"{name} must be {wanted}, got {value!r}.")
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise unless `value` is one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+
+
+def seed_sequence(random_state: Any) -> np.random.SeedSequence:
+    """Seeds from what scikit-learn calls `random_state`, or from a NumPy Generator; draws from instances."""
+    if random_state is None:
+        return np.random.SeedSequence()
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, (bool, np.bool_)):
+        if random_state < 0:
+            raise ValueError(f"random_state must not be negative, got {random_state!r}.")
+        return np.random.SeedSequence(int(random_state))
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.SeedSequence(random_state.randint(2**31, size=4).tolist())
+    if isinstance(random_state, np.random.Generator):
+        return np.random.SeedSequence(random_state.integers(2**31, size=4).tolist())
+    raise TypeError(
+        "random_state must be None, a whole number, a numpy.random.RandomState or a numpy.random.Generator, "
+        f"got {random_state!r}."
+    )
+
+
+def open_input(estimator: Any, X: Any, *, reset: bool) -> Rows:
+    """Row source of what a user passes as X; sets or checks the estimator's feature count and names.
+
+    Arrays are neither copied nor cast here, and not looked at for NaN: the passes over blocks do that.
+    """
+    from sklearn.utils.validation import validate_data
+
+    if isinstance(X, Rows):
+        return X
+    X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
+    if scipy.sparse.issparse(X):
+        return SparseRows(X)
+    return ArrayRows(X)

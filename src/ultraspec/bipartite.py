@@ -1,0 +1,192 @@
+"""Phase 3, the bipartite graph (paper, section 3.1.3): takes nearest representatives, gives the spectral embedding.
+
+`connect` finds every row's edges, `reduce_graph` turns them into transition probabilities and the p x p affinity of
+the representatives, `transfer_cut` takes its eigenvectors, and `EmbeddedRows` lifts them back to the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+import scipy.sparse.csgraph
+import scipy.spatial.distance
+
+from ultraspec._kernels import graph as kernels
+from ultraspec.engines import ThreadEngine
+from ultraspec.neighbors import RepresentativeIndex
+from ultraspec.rows import Block, Rows
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass
+class Edges:
+    """The K edges of every row to representatives: 30 bytes a row at K = 5.
+
+    Attributes
+    ----------
+    ids : ndarray of shape (n, K), uint16
+        Representatives, the nearest first.
+    weights : ndarray of shape (n, K), float32
+        Squared distances at first; `reduce_graph` turns them into transition probabilities.
+    """
+
+    ids: npt.NDArray[np.uint16]
+    weights: npt.NDArray[np.float32]
+
+
+@dataclass
+class Graph:
+    """The graph of the representatives.
+
+    Attributes
+    ----------
+    affinity : ndarray of shape (p, p), float64
+        W = B' D_x^-1 B.
+    counts : ndarray of shape (p,), int64
+        Rows whose nearest representative it is.
+    """
+
+    affinity: Floats
+    counts: npt.NDArray[np.int64]
+
+    def pieces(self) -> npt.NDArray[np.int64]:
+        """Rows in each connected component, largest first."""
+        used = np.flatnonzero(self.affinity.diagonal())
+        within = scipy.sparse.csr_array(self.affinity[np.ix_(used, used)])
+        n, labels = scipy.sparse.csgraph.connected_components(within, directed=False)
+        sizes = np.bincount(labels, weights=self.counts[used], minlength=n).astype(np.int64)
+        return np.sort(sizes)[::-1]
+
+
+@dataclass
+class Spectrum:
+    """Leading eigenpairs of the transfer cut.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of shape (m,), float64
+        Of D^-1/2 W D^-1/2, largest first; the first is one.
+    vectors : ndarray of shape (p, m), float32
+        D^-1/2 V: what a row's edges are multiplied with.
+    """
+
+    eigenvalues: Floats
+    vectors: npt.NDArray[np.float32]
+
+
+def connect(rows: Rows, index: RepresentativeIndex, engine: ThreadEngine) -> tuple[Edges, float]:
+    """Edges of all rows, and sigma, the mean distance to the K nearest representatives."""
+    n, K = rows.n_rows, index.n_neighbors
+    edges = Edges(np.empty((n, K), dtype=np.uint16), np.empty((n, K), dtype=np.float32))
+
+    def search(span: tuple[int, int]) -> float:
+        part = slice(*span)
+        index.query_into(rows.read(*span), edges.ids[part], edges.weights[part])
+        return float(np.sqrt(edges.weights[part]).sum(dtype=np.float64))
+
+    total = sum(engine.map(search, rows.blocks()))
+    return edges, total / (n * K) or 1.0
+
+
+def new_edges(block: Block, index: RepresentativeIndex, sigma: float) -> Edges:
+    """Transition probabilities of rows that may not have been part of the fit: what `reduce_graph` leaves for one."""
+    ids, weights = index.query(block)
+    kernels.transitions(weights, sigma, np.empty(len(ids)))
+    return Edges(ids, weights)
+
+
+def reduce_graph(edges: Edges, sigma: float, p: int, blocks: list[tuple[int, int]], engine: ThreadEngine) -> Graph:
+    """The graph of the representatives; the edges' weights become transition probabilities in place."""
+    n, K = edges.ids.shape
+
+    def step(graph: Graph, span: tuple[int, int]) -> None:
+        part = slice(*span)
+        degrees = np.empty(span[1] - span[0])
+        kernels.transitions(edges.weights[part], sigma, degrees)
+        kernels.reduce_pairs(edges.ids[part], edges.weights[part], degrees, graph.affinity, graph.counts)
+
+    def merge(a: Graph, b: Graph) -> Graph:
+        a.affinity += b.affinity
+        a.counts += b.counts
+        return a
+
+    graph = engine.fold(
+        blocks,
+        lambda: Graph(np.zeros((p, p)), np.zeros(p, dtype=np.int64)),
+        step,
+        merge,
+        most_groups=1 + n * K * K // (2 * p * p),
+    )
+    upper = np.triu(graph.affinity, 1)
+    graph.affinity += upper.T
+    return graph
+
+
+def transfer_cut(
+    graph: Graph, n_vectors: int, regularization: float, representatives: npt.NDArray[np.float32]
+) -> Spectrum:
+    """Leading eigenvectors of the representatives' graph.
+
+    Representatives without any row are left out of the eigenproblem (their degree is zero) and then take the vector
+    of the nearest one in use, as a new point may meet them. `regularization` joins the graph's pieces by a weak edge
+    between all pairs.
+    """
+    W = graph.affinity
+    used = np.flatnonzero(W.diagonal())
+    W = W[np.ix_(used, used)]
+    p = len(used)
+    W += regularization * W.sum() / p / p  # tau times the mean degree, spread over p columns
+    roots = np.sqrt(W.sum(axis=1))
+    M = W / roots / roots[:, None]
+    n_vectors = min(n_vectors, p)
+    values, V = scipy.linalg.eigh(
+        M, subset_by_index=[p - n_vectors, p - 1], driver="evr", overwrite_a=True, check_finite=False
+    )
+    values, V = values[::-1], V[:, ::-1]
+    V = V * np.sign(V[np.abs(V).argmax(axis=0), np.arange(n_vectors)])
+    vectors = np.empty((len(graph.affinity), n_vectors), dtype=np.float32)
+    # The rows' scale is free (lifted rows are scaled to length one): bring it near one for float32.
+    vectors[used] = V / roots[:, None] * np.sqrt(W.sum())
+    unused = np.setdiff1d(np.arange(len(vectors)), used)
+    if unused.size:
+        near = scipy.spatial.distance.cdist(representatives[unused], representatives[used]).argmin(axis=1)
+        vectors[unused] = vectors[used[near]]
+    return Spectrum(np.clip(values, 0.0, 1.0), vectors)
+
+
+class EmbeddedRows(Rows):
+    """The spectral embedding as a row source: blocks are lifted when read, so that N x k is never stored.
+
+    Parameters
+    ----------
+    edges : Edges
+        Transition probabilities of the rows.
+    vectors : ndarray of shape (p, k), float32
+        Vectors of the representatives.
+    """
+
+    def __init__(self, edges: Edges, vectors: npt.NDArray[np.float32]) -> None:
+        self._edges = edges
+        self._vectors = np.ascontiguousarray(vectors)
+        self.n_rows, self.n_features = len(edges.ids), vectors.shape[1]
+
+    def read(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Embedded rows ``start .. stop``."""
+        return lift(self._edges.ids[start:stop], self._edges.weights[start:stop], self._vectors)
+
+    def take(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Embedded rows at `indices`."""
+        return lift(self._edges.ids[indices], self._edges.weights[indices], self._vectors)
+
+
+def lift(
+    ids: npt.NDArray[np.uint16], T: npt.NDArray[np.float32], vectors: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    """Embedding of rows with transition probabilities `T`: the mean of their representatives' vectors, unit length."""
+    out = np.empty((len(ids), vectors.shape[1]), dtype=np.float32)
+    kernels.lift(ids, T, vectors, out)
+    return out

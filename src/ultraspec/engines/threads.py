@@ -1,0 +1,165 @@
+"""The thread engine: block functions on a pool of Python threads.
+
+Kernels release the GIL, so threads suffice and share memory. BLAS is held to one thread while an engine is open:
+two levels of threads would fight for the cores, and how BLAS splits a product would change its rounding.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ultraspec.progress import Silent
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+MOST_GROUPS = 32
+
+
+class _BlasGuard:
+    """Holds BLAS to one thread while at least one engine in the process is open.
+
+    BLAS thread counts belong to the whole process. Were each engine to save and restore them, two overlapping fits
+    in two threads would restore in the wrong order and leave the process on one thread; so they are counted.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._limits: Any = None
+
+    def acquire(self) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._limits = threadpool_limits(limits=1, user_api="blas")
+
+    def release(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limits.restore_original_limits()
+                self._limits = None
+
+
+_blas = _BlasGuard()
+
+
+def count_jobs(n_jobs: int | None) -> int:
+    """Threads to use: `n_jobs` as scikit-learn reads it, except that None means every core the process may use."""
+    import joblib
+
+    cores = int(joblib.cpu_count())
+    if n_jobs is None:
+        return cores
+    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+
+
+class ThreadEngine:
+    """Runs functions of blocks on `n_jobs` threads.
+
+    Use it as a context manager: on leaving, also by an exception or Ctrl-C, waiting work is dropped, running blocks
+    are awaited (a fraction of a second each) and no thread remains.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Number of threads; None for every core.
+    reporter : Reporter, optional
+        Is told of phases and of finished tasks.
+
+    Examples
+    --------
+    >>> with ThreadEngine(2) as engine:
+    ...     engine.map(lambda task: task[1] - task[0], [(0, 10), (10, 15)])
+    [10, 5]
+    """
+
+    def __init__(self, n_jobs: int | None = None, reporter: Any = None) -> None:
+        self.n_jobs = count_jobs(n_jobs)
+        self.reporter = reporter if reporter is not None else Silent()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> ThreadEngine:
+        _blas.acquire()
+        if self.n_jobs > 1:
+            self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="ultraspec")
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        try:
+            if self._pool is not None:
+                self._pool.shutdown(wait=True, cancel_futures=True)
+                self._pool = None
+        finally:
+            _blas.release()
+
+    def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+        """Results of `function` for each task, in the order of the tasks."""
+        self.reporter.begin_pass(len(tasks))
+        results: list[R] = []
+        for result in self._run(function, tasks):
+            results.append(result)
+            self.reporter.advance()
+        return results
+
+    def _run(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterable[R]:
+        if self._pool is None or len(tasks) == 1:
+            yield from map(function, tasks)
+            return
+        # A bounded window: an endless source must not pile up results, nor Ctrl-C wait for a long queue.
+        waiting: list[Future[R]] = []
+        for task in tasks:
+            waiting.append(self._pool.submit(function, task))
+            if len(waiting) >= 4 * self.n_jobs:
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
+
+    def fold(
+        self,
+        tasks: Sequence[T],
+        start: Callable[[], R],
+        step: Callable[[R, T], None],
+        merge: Callable[[R, R], R],
+        *,
+        most_groups: int = MOST_GROUPS,
+    ) -> R:
+        """Reduce tasks to one result: ``step(result, task)`` adds a task in place, ``merge(a, b)`` joins two results.
+
+        Tasks are cut into at most `most_groups` runs of neighbours. Each run has one result of its own, and results
+        are merged as a fixed binary tree: the outcome depends on the tasks alone, not on threads or timing, and only
+        a few results are alive at once.
+        """
+        n_groups = max(1, min(most_groups, MOST_GROUPS, len(tasks)))
+        bounds = [len(tasks) * g // n_groups for g in range(n_groups + 1)]
+
+        def run(group: int) -> R:
+            result = start()
+            for task in tasks[bounds[group] : bounds[group + 1]]:
+                step(result, task)
+                self.reporter.advance()
+            return result
+
+        self.reporter.begin_pass(len(tasks))
+        return merge_tree(self._run(run, range(n_groups)), merge)
+
+
+def merge_tree(results: Iterable[R], merge: Callable[[R, R], R]) -> R:
+    """Merge neighbours level by level, as a tree that depends on the number of results alone."""
+    stack: list[tuple[int, R]] = []
+    for result in results:
+        level = 0
+        while stack and stack[-1][0] == level:
+            result = merge(stack.pop()[1], result)
+            level += 1
+        stack.append((level, result))
+    merged = stack.pop()[1]
+    while stack:
+        merged = merge(stack.pop()[1], merged)
+    return merged

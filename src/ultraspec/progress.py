@@ -1,0 +1,134 @@
+"""Progress of a fit: phases, passes over the data, blocks.
+
+The engine tells a *reporter* what happens; a reporter shows it (`Console`), passes it on to scikit-learn's callbacks
+(`ultraspec._callbacks`) or drops it (`Silent`). Calls may come from several threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import IO
+
+
+class Silent:
+    """A reporter that shows nothing, and the base of the others.
+
+    Attributes
+    ----------
+    seconds : dict
+        Time spent in each phase that has ended.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Run the body as the phase `name`."""
+        started = time.perf_counter()
+        self.begin_phase(name)
+        done = False
+        try:
+            yield
+            done = True
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+            self.end_phase(name, done)
+
+    def begin_phase(self, name: str) -> None:
+        """A phase starts."""
+
+    def end_phase(self, name: str, done: bool) -> None:
+        """A phase ends; `done` is False where an exception ended it."""
+
+    def begin_pass(self, total: int) -> None:
+        """A pass over `total` tasks starts within the phase."""
+
+    def close(self) -> None:
+        """The fit has ended well."""
+
+    def advance(self) -> None:
+        """One more task of the pass is done."""
+
+
+class Console(Silent):
+    """Shows phases on a stream: a moving bar on a terminal, one line per finished phase in a log.
+
+    Parameters
+    ----------
+    title : str
+        Stands before every line.
+    stream : file, optional
+        Where to write; standard error by default.
+
+    Examples
+    --------
+    >>> import io
+    >>> log = io.StringIO()
+    >>> reporter = Console("USPEC", log)
+    >>> with reporter.phase("neighbors"):
+    ...     reporter.begin_pass(1)
+    ...     reporter.advance()
+    >>> log.getvalue().startswith("USPEC  neighbors")
+    True
+    """
+
+    WIDTH = 30
+
+    def __init__(self, title: str, stream: IO[str] | None = None) -> None:
+        super().__init__()
+        self._title = title
+        self._stream = stream if stream is not None else sys.stderr
+        self._live = self._stream.isatty()
+        self._lock = threading.Lock()
+        self._name = ""
+        self._passes = self._total = self._done = 0
+        self._started = self._pass_started = self._shown = 0.0
+
+    def begin_phase(self, name: str) -> None:
+        """Start the clock of a phase."""
+        self._name = name
+        self._passes = self._total = self._done = 0
+        self._started = time.perf_counter()
+        self._draw(force=True)
+
+    def end_phase(self, name: str, done: bool) -> None:
+        """Write the line that stays."""
+        if self._live:
+            self._stream.write("\r\033[K")
+        what = "" if done else "  stopped"
+        self._stream.write(f"{self._title}  {name:<16} {time.perf_counter() - self._started:8.2f} s{what}\n")
+        self._stream.flush()
+
+    def begin_pass(self, total: int) -> None:
+        """Start the bar anew."""
+        with self._lock:
+            self._passes += 1
+            self._total, self._done = total, 0
+            self._pass_started = time.perf_counter()
+        self._draw()
+
+    def advance(self) -> None:
+        """Move the bar."""
+        with self._lock:
+            self._done += 1
+        self._draw()
+
+    def _draw(self, force: bool = False) -> None:
+        now = time.perf_counter()
+        if not self._live or (now - self._shown < 0.1 and not force):
+            return
+        with self._lock:
+            self._shown = now
+            share = self._done / self._total if self._total else 0.0
+            full = int(share * self.WIDTH)
+            left = f"{(now - self._pass_started) * (1 - share) / share:6.1f} s left" if share else ""
+            passes = f"pass {self._passes}  " if self._passes > 1 else ""
+            bar = "█" * full + "░" * (self.WIDTH - full)
+            line = f"{self._title}  {self._name:<16} {now - self._started:8.2f} s  {bar} {share:4.0%}  {passes}{left}"
+            self._stream.write(f"\r\033[K{line}")
+            self._stream.flush()

@@ -1,0 +1,11 @@
+"""Row sources: what every pass over the data reads from.
+
+A row source knows how many rows and features there are, gives the rows of a range (`read`) and of a sorted list of
+indices (`take`), and cuts itself into blocks. The block boundaries depend on the data's shape alone, never on the
+number of threads, so that sums taken block by block are the same on any machine.
+"""
+
+from ultraspec.rows._base import Block, Rows
+from ultraspec.rows.memory import ArrayRows, SparseRows
+
+__all__ = ["ArrayRows", "Block", "Rows", "SparseRows"]

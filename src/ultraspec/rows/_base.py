@@ -1,0 +1,49 @@
+"""The interface of a row source."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Block = Any  # rows of a source: a 2-d numpy.ndarray or a scipy.sparse CSR matrix
+
+BLOCK_VALUES = 2**20  # values of a block, about: float32 blocks of 4 MB stay in the outer caches
+BLOCK_ROWS = (256, 65536)
+BLOCKS_OF_SMALL_DATA = 16  # small data is cut too, or there would be nothing to share between threads
+
+
+class Rows(ABC):
+    """Rows that can be read by range and by index.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+        Shape of the data.
+    """
+
+    n_rows: int
+    n_features: int
+
+    @abstractmethod
+    def read(self, start: int, stop: int) -> Block:
+        """Rows ``start .. stop``."""
+
+    @abstractmethod
+    def take(self, indices: npt.NDArray[np.int64]) -> Block:
+        """Rows at `indices`, which are sorted and distinct."""
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of one block."""
+        low, high = BLOCK_ROWS
+        fitting = BLOCK_VALUES // max(self.n_features, 1)
+        shared = -(-self.n_rows // BLOCKS_OF_SMALL_DATA)
+        return max(low, min(high, fitting, shared))
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """Ranges ``(start, stop)`` that cover all rows in order."""
+        step = self.block_rows
+        return [(start, min(start + step, self.n_rows)) for start in range(0, self.n_rows, step)]

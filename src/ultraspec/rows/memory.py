@@ -1,0 +1,66 @@
+"""Row sources in memory: NumPy arrays (memory-mapped ones too) and SciPy sparse matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec.rows._base import Block, Rows
+
+
+class ArrayRows(Rows):
+    """Rows of a 2-d array of any numeric type and memory order; nothing is copied until a block is read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = ArrayRows(np.arange(6).reshape(3, 2))
+    >>> rows.n_rows, rows.n_features
+    (3, 2)
+    >>> rows.read(1, 3)
+    array([[2, 3],
+           [4, 5]])
+    """
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self._array = array
+        self.n_rows, self.n_features = array.shape
+
+    def read(self, start: int, stop: int) -> Block:
+        """Rows ``start .. stop``."""
+        return self._array[start:stop]
+
+    def take(self, indices: npt.NDArray[np.int64]) -> Block:
+        """Rows at `indices`."""
+        return np.asarray(self._array[indices])
+
+
+class SparseRows(Rows):
+    """Rows of a SciPy CSR matrix, kept sparse.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> rows = SparseRows(scipy.sparse.eye_array(3, format="csr"))
+    >>> rows.read(0, 2).shape
+    (2, 3)
+    """
+
+    def __init__(self, matrix: Any) -> None:
+        self._matrix = matrix
+        self.n_rows, self.n_features = matrix.shape
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of one block: small, as a block meets a dense row of products with all representatives."""
+        return min(1024, super().block_rows) if self.n_rows > 1024 else super().block_rows
+
+    def read(self, start: int, stop: int) -> Block:
+        """Rows ``start .. stop``."""
+        return self._matrix[start:stop]
+
+    def take(self, indices: npt.NDArray[np.int64]) -> Block:
+        """Rows at `indices`."""
+        return self._matrix[indices]

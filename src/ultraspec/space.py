@@ -1,0 +1,167 @@
+"""The space in which distances are taken: takes raw rows of any type, gives float32 rows.
+
+Distances are computed in float32, but never on raw values. A per-column offset is subtracted in float64 and one
+common power of two divides everything before the cast, so that coordinates near 1e8 keep their differences and 1e30
+or 1e-30 neither overflow nor vanish when squared. One common factor changes no result. Under the cosine metric rows
+are scaled to unit length instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from ultraspec.engines import ThreadEngine
+from ultraspec.rows import Block, Rows
+
+MEDIAN_ROWS = 1000
+LARGEST = 2.0**50  # of a scaled coordinate: its square, summed over features, stays far below float32's end
+
+
+@dataclass(frozen=True)
+class Space:
+    """How raw rows become float32 rows.
+
+    Attributes
+    ----------
+    metric : str
+        "euclidean" or "cosine".
+    offset : ndarray of shape (n_features,), float64
+        Subtracted from every row; zero for sparse data, which must stay sparse, and under cosine.
+    scale : float
+        A power of two that divides every value.
+    """
+
+    metric: str
+    offset: npt.NDArray[np.float64]
+    scale: float
+
+    def prepare(self, raw: Block, first_row: int = 0) -> Block:
+        """Float32 rows (a C-contiguous array, or CSR) of a finite raw block; `first_row` is for messages."""
+        if scipy.sparse.issparse(raw):
+            values = raw.data.astype(np.float64)
+            if self.metric == "cosine":
+                lengths = np.sqrt(np.asarray(raw.astype(np.float64).power(2).sum(axis=1)).ravel())
+                _refuse_zero_rows(lengths, first_row)
+                values /= np.repeat(lengths, np.diff(raw.indptr))
+            else:
+                values /= self.scale
+            shape = raw.shape
+            indices = raw.indices.astype(np.int32, copy=False), raw.indptr.astype(np.int32, copy=False)
+            return scipy.sparse.csr_array((values.astype(np.float32), *indices), shape=shape)
+        if self.metric == "cosine":
+            rows = np.asarray(raw, dtype=np.float64)
+            largest = np.abs(rows).max(axis=1, initial=0.0)
+            _refuse_zero_rows(largest, first_row)
+            rows = rows / largest[:, None]
+            rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+        else:
+            rows = np.subtract(raw, self.offset, dtype=np.float64)
+            rows *= 1.0 / self.scale
+        return rows.astype(np.float32, order="C")
+
+    def restore(self, points: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        """Points of this space in the user's own coordinates (under cosine: directions)."""
+        return points.astype(np.float64) * self.scale + self.offset
+
+
+class PreparedRows(Rows):
+    """A row source seen through a `Space`: its blocks are float32. The rows must be finite."""
+
+    def __init__(self, rows: Rows, space: Space) -> None:
+        self._rows, self._space = rows, space
+        self.n_rows, self.n_features = rows.n_rows, rows.n_features
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of one block."""
+        return self._rows.block_rows
+
+    def read(self, start: int, stop: int) -> Block:
+        """Rows ``start .. stop``, prepared."""
+        return self._space.prepare(self._rows.read(start, stop), start)
+
+    def take(self, indices: npt.NDArray[np.int64]) -> Block:
+        """Rows at `indices`, prepared."""
+        return self._space.prepare(self._rows.take(indices))
+
+
+def survey(
+    rows: Rows, metric: str, random: np.random.Generator, engine: ThreadEngine, names: Sequence[str] | None = None
+) -> Space:
+    """Look at all rows once: refuse NaN and infinity, and choose offset and scale.
+
+    The offset is a column's median over some rows (one huge outlier must not cost all others their digits); the scale
+    brings the typical deviation near one.
+    """
+    n, d = rows.n_rows, rows.n_features
+    zero = np.zeros(d)
+
+    def extremes(block: tuple[int, int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        raw = rows.read(*block)
+        if scipy.sparse.issparse(raw):
+            check_finite(raw, block[0], names)
+            largest = np.array([np.abs(raw.data).max(initial=0)], dtype=np.float64)
+            return -largest, largest
+        low, high = raw.min(axis=0).astype(np.float64), raw.max(axis=0).astype(np.float64)
+        if not np.isfinite(low + high).all():
+            check_finite(raw, block[0], names)
+        return low, high
+
+    found = engine.map(extremes, rows.blocks())
+    if metric == "cosine":
+        return Space(metric, zero, 1.0)
+    low = np.min([f[0] for f in found], axis=0)
+    high = np.max([f[1] for f in found], axis=0)
+    sample = rows.take(np.sort(random.choice(n, min(n, MEDIAN_ROWS), replace=False)))
+    if scipy.sparse.issparse(sample):
+        offset = zero
+        deviations = np.abs(sample.data.astype(np.float64))
+        farthest = float(high.max())
+    else:
+        offset = np.median(sample.astype(np.float64), axis=0)
+        deviations = np.abs(sample - offset)
+        farthest = float(np.maximum(high - offset, offset - low).max())
+    typical = _typical(deviations)
+    scale = max(typical if typical > 0 else farthest, farthest / LARGEST)
+    return Space(metric, offset, 2.0 ** np.floor(np.log2(scale)) if scale > 0 else 1.0)
+
+
+def _typical(deviations: npt.NDArray[np.float64]) -> float:
+    """A middle value of the deviations that are not zero."""
+    positive = deviations[deviations > 0]
+    return float(np.median(positive)) if positive.size else 0.0
+
+
+def check_finite(raw: Block, first_row: int, names: Sequence[str] | None) -> None:
+    """Raise a ValueError that names the column and row of the first NaN or infinity."""
+    values: Any = raw.data if scipy.sparse.issparse(raw) else raw
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    if scipy.sparse.issparse(raw):
+        at = int(np.flatnonzero(~np.isfinite(raw.data))[0])
+        row, column = int(np.searchsorted(raw.indptr, at, side="right") - 1), int(raw.indices[at])
+        value = raw.data[at]
+    else:
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(raw))[0])
+        value = raw[row, column]
+    what = "NaN" if np.isnan(value) else "infinity (inf)"
+    label = f"column {names[column]!r}" if names is not None else f"column {column}"
+    raise ValueError(
+        f"Input X contains {what} in {label}, row {first_row + row}. "
+        "Drop or impute such rows first (for example with sklearn.impute.SimpleImputer)."
+    )
+
+
+def _refuse_zero_rows(lengths: npt.NDArray[np.float64], first_row: int) -> None:
+    zero = np.flatnonzero(lengths == 0)
+    if zero.size:
+        raise ValueError(
+            f"Row {first_row + int(zero[0])} of X is all zeros, so its direction is undefined under metric='cosine' "
+            f"({zero.size} such row(s) in this block). Drop these rows or use metric='euclidean'."
+        )
