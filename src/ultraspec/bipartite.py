@@ -1,7 +1,7 @@
 """Phase 3, the bipartite graph (paper, section 3.1.3): takes nearest representatives, gives the spectral embedding.
 
 `connect` finds every row's edges, `reduce_graph` turns them into transition probabilities and the p x p affinity of
-the representatives, `transfer_cut` takes its eigenvectors, and `EmbeddedRows` lifts them back to the rows.
+the representatives, `transfer_cut` takes its eigenvectors, and `lift` carries them back to the rows.
 """
 
 from __future__ import annotations
@@ -36,6 +36,12 @@ class Edges:
 
     ids: npt.NDArray[np.uint16]
     weights: npt.NDArray[np.float32]
+
+    def __getitem__(self, rows: slice | npt.NDArray[np.int64]) -> Edges:
+        return Edges(self.ids[rows], self.weights[rows])
+
+    def __len__(self) -> int:
+        return len(self.ids)
 
 
 @dataclass
@@ -158,35 +164,8 @@ def transfer_cut(
     return Spectrum(np.clip(values, 0.0, 1.0), vectors)
 
 
-class EmbeddedRows(Rows):
-    """The spectral embedding as a row source: blocks are lifted when read, so that N x k is never stored.
-
-    Parameters
-    ----------
-    edges : Edges
-        Transition probabilities of the rows.
-    vectors : ndarray of shape (p, k), float32
-        Vectors of the representatives.
-    """
-
-    def __init__(self, edges: Edges, vectors: npt.NDArray[np.float32]) -> None:
-        self._edges = edges
-        self._vectors = np.ascontiguousarray(vectors)
-        self.n_rows, self.n_features = len(edges.ids), vectors.shape[1]
-
-    def read(self, start: int, stop: int) -> npt.NDArray[np.float32]:
-        """Embedded rows ``start .. stop``."""
-        return lift(self._edges.ids[start:stop], self._edges.weights[start:stop], self._vectors)
-
-    def take(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """Embedded rows at `indices`."""
-        return lift(self._edges.ids[indices], self._edges.weights[indices], self._vectors)
-
-
-def lift(
-    ids: npt.NDArray[np.uint16], T: npt.NDArray[np.float32], vectors: npt.NDArray[np.float32]
-) -> npt.NDArray[np.float32]:
-    """Embedding of rows with transition probabilities `T`: the mean of their representatives' vectors, unit length."""
-    out = np.empty((len(ids), vectors.shape[1]), dtype=np.float32)
-    kernels.lift(ids, T, vectors, out)
+def lift(edges: Edges, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Embedding of rows: the weighted mean of their representatives' vectors (p, k), scaled to unit length."""
+    out = np.empty((len(edges.ids), vectors.shape[1]), dtype=np.float32)
+    kernels.lift(edges.ids, edges.weights, np.ascontiguousarray(vectors), out)
     return out

@@ -12,12 +12,11 @@ import scipy.sparse
 from ultraspec._kernels import search
 from ultraspec._kernels.sparse import search_sparse, sparse_products
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import DIRECT_FEATURES, lloyd, random_centers
+from ultraspec.kmeans import FEW_FEATURES, RowPoints, lloyd, random_centers
 from ultraspec.rows import ArrayRows, Block
 
 REP_CLUSTER_ITERATIONS = 20
-EXACT_TABLE_FEATURES = 8  # beyond, the triangle inequality prunes too little and a matrix product wins
-EXACT_TABLE_VALUES = 2**24  # values of the full neighbour tables, at most (64 MB)
+EXACT_LIST_REPRESENTATIVES = 4000  # beyond, the p x p lists (6 bytes an entry) outgrow the caches
 PRODUCT_ROWS = 2048  # rows that meet all representatives at once: a temporary of 8 MB at p = 1000
 
 Ids = npt.NDArray[np.uint16]
@@ -32,11 +31,11 @@ class RepresentativeIndex:
     Parameters
     ----------
     representatives : ndarray of shape (p, d), float32
-        The representatives.
+        The representatives, grouped by rep-cluster.
     centers : ndarray of shape (z, d), float32
         Centres of the rep-clusters.
-    groups : ndarray of shape (p,), int32
-        Rep-cluster of each representative; none is empty.
+    starts : ndarray of shape (z + 1,), int64
+        Rep-cluster g holds the representatives ``starts[g] .. starts[g + 1]``; none is empty.
     lists : ndarray of shape (p, L), uint16
         Nearest representatives of each representative, itself first.
     n_neighbors : int
@@ -49,14 +48,14 @@ class RepresentativeIndex:
         self,
         representatives: npt.NDArray[np.float32],
         centers: npt.NDArray[np.float32],
-        groups: npt.NDArray[np.int32],
+        starts: npt.NDArray[np.int64],
         lists: Ids,
         n_neighbors: int,
         exact: bool,
     ) -> None:
         self.representatives = representatives
         self.centers = centers
-        self.groups = groups
+        self.starts = starts
         self.lists = lists
         self.n_neighbors = n_neighbors
         self.exact = exact
@@ -73,17 +72,20 @@ class RepresentativeIndex:
     ) -> RepresentativeIndex:
         """Group representatives into floor(sqrt(p)) rep-clusters and list the K' nearest of each.
 
-        `n_neighbors` and the length of the lists are cut to p where there are fewer representatives.
+        Representatives are put in the order of their rep-clusters: near ones get near ids, which the p x p reduction
+        likes too. `n_neighbors` and the length of the lists are cut to p where there are fewer representatives.
         """
         p = len(representatives)
         rows = ArrayRows(representatives)
         start = random_centers(rows, int(np.sqrt(p)), random)
-        found = lloyd(rows, start, engine, max_iter=REP_CLUSTER_ITERATIONS)
+        found = lloyd(RowPoints(rows), start, engine, max_iter=REP_CLUSTER_ITERATIONS)
+        order = np.argsort(found.labels, kind="stable")
         used = np.flatnonzero(found.counts)
-        groups = np.searchsorted(used, found.labels).astype(np.int32)
+        starts = np.concatenate([[0], np.cumsum(found.counts[used])])
+        representatives = representatives[order]
         n_neighbors = min(n_neighbors, p)
         lists = nearest_lists(representatives, min(p, neighborhood_factor * n_neighbors + 1))
-        return cls(representatives, found.means[used], groups, lists, n_neighbors, exact)
+        return cls(representatives, found.means[used], starts, lists, n_neighbors, exact)
 
     def query(self, block: Block) -> tuple[Ids, Squares]:
         """Ids (n, K) of the nearest representatives, nearest first, and squared distances (n, K)."""
@@ -95,29 +97,25 @@ class RepresentativeIndex:
 
     def query_into(self, block: Block, ids: Ids, sq: Squares) -> None:
         """`query`, written to `ids` and `sq`."""
-        d = self.representatives.shape[1]
         if scipy.sparse.issparse(block):
             self._query_sparse(block, ids, sq)
-        elif self.exact and not self._exact_by_tables:
+        elif self.exact and not self._exact_by_lists:
             self._query_products(block, ids, sq)
-        elif d <= DIRECT_FEATURES:
-            search.search_tables(block, *self._tables, ids, sq)
+        elif block.shape[1] <= FEW_FEATURES:
+            search.search_coarse_to_fine(
+                block, self.centers, self.starts, self.representatives, *self._neighborhoods, ids, sq
+            )
         else:
             self._query_lists(block, ids, sq)
 
     def _query_lists(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
-        n, R = len(block), self.representatives
-        starts, members = self._members
-        order = np.arange(n)
-        groups = np.empty(n, dtype=np.int64)
-        owners = np.empty(n, dtype=np.int64)
-        z = len(self.centers)
-        one_group = np.zeros(n, dtype=np.int64)
-        search.nearest_in_group(block, order, self.centers, np.array([0, z]), np.arange(z), one_group, groups)
-        order = np.argsort(groups, kind="stable")
-        search.nearest_in_group(block, order, R, starts, members, groups, owners)
+        n, R, z = len(block), self.representatives, len(self.centers)
+        groups = np.zeros(n, dtype=np.int32)
+        owners = np.empty(n, dtype=np.int32)
+        search.nearest_in_group(block, np.arange(n), self.centers, np.array([0, z]), groups.copy(), groups)
+        search.nearest_in_group(block, np.argsort(groups, kind="stable"), R, self.starts, groups, owners)
         order = np.argsort(owners, kind="stable")
-        search.search_lists(block, order, R, owners, self.lists, ids, sq)
+        search.search_lists(block, order, R, owners, *self._neighborhoods, ids, sq)
 
     def _query_products(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
         d = self.representatives.shape[1]
@@ -130,49 +128,25 @@ class RepresentativeIndex:
 
     def _query_sparse(self, block: Any, ids: Ids, sq: Squares) -> None:
         table, norms = self._sparse_table
-        starts, members = self._members
         matrix = block.indptr, block.indices, block.data
         products = np.empty((block.shape[0], table.shape[1]), dtype=np.float32)
         sparse_products(*matrix, table, products)
-        search_sparse(*matrix, products, table, norms, starts, members, self.lists, self.exact, ids, sq)
+        search_sparse(*matrix, products, table, norms, self.starts, self.lists, self.exact, ids, sq)
 
     @property
-    def _exact_by_tables(self) -> bool:
+    def _exact_by_lists(self) -> bool:
         p, d = self.representatives.shape
-        return d <= EXACT_TABLE_FEATURES and p * p * d <= EXACT_TABLE_VALUES
+        return d <= FEW_FEATURES and p <= EXACT_LIST_REPRESENTATIVES
 
     @cached_property
-    def _members(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Representatives grouped by rep-cluster: starts (z + 1,) and members (p,)."""
-        members = np.argsort(self.groups, kind="stable")
-        return np.searchsorted(self.groups[members], np.arange(len(self.centers) + 1)), members
-
-    @cached_property
-    def _tables(self) -> tuple[npt.NDArray[Any], ...]:
-        """What `search_tables` reads, see there; columns that fill up to whole lanes are infinitely far."""
+    def _neighborhoods(self) -> tuple[Ids, npt.NDArray[np.float32]]:
+        """The lists to scan (all representatives if the search is exact), and distances from their owners."""
         R = self.representatives
-        p, d = R.shape
-        lists = nearest_lists(R, p) if self.exact else self.lists
-        starts, members = self._members
-        widths = -(-np.diff(starts) // 8) * 8
-        padded = np.concatenate([[0], np.cumsum(widths)])
-        fine = np.full((d, padded[-1]), np.inf, dtype=np.float32)
-        fine_ids = np.zeros(padded[-1], dtype=np.uint16)
-        for g, first in enumerate(padded[:-1]):
-            own = members[starts[g] : starts[g + 1]]
-            fine[:, first : first + len(own)] = R[own].T
-            fine_ids[first : first + len(own)] = own
-        coarse = np.full((d, -(-len(self.centers) // 8) * 8), np.inf, dtype=np.float32)
-        coarse[:, : len(self.centers)] = self.centers.T
-        length = lists.shape[1]
-        lanes = -(-length // search.LANES) * search.LANES
-        tables = np.full((p, d, lanes), np.inf, dtype=np.float32)
-        tables[:, :, :length] = R[lists].transpose(0, 2, 1)
-        padded_lists = np.zeros((p, lanes), dtype=np.uint16)
-        padded_lists[:, :length] = lists
-        reach = np.full((p, lanes), np.inf, dtype=np.float32)
-        reach[:, :length] = np.sqrt(((R[lists] - R[:, None, :]) ** 2).sum(axis=2))
-        return coarse, padded, fine, fine_ids, tables, padded_lists, reach
+        lists = nearest_lists(R, len(R)) if self.exact else self.lists
+        reach = np.empty(lists.shape, dtype=np.float32)
+        for owner, listed in enumerate(lists):
+            reach[owner] = np.sqrt(((R[listed] - R[owner]) ** 2).sum(axis=1))
+        return lists, reach
 
     @cached_property
     def _products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
@@ -188,7 +162,7 @@ class RepresentativeIndex:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave derived tables out of pickles."""
-        kept = ("representatives", "centers", "groups", "lists", "n_neighbors", "exact")
+        kept = ("representatives", "centers", "starts", "lists", "n_neighbors", "exact")
         return {name: self.__dict__[name] for name in kept}
 
 

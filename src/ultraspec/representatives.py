@@ -7,8 +7,8 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import lloyd, random_centers
-from ultraspec.rows import ArrayRows, Rows, SparseRows
+from ultraspec.kmeans import RowPoints, lloyd, random_centers
+from ultraspec.rows import ArrayRows, Rows, SparseRows, sample_indices
 
 KMEANS_ITERATIONS = 10
 
@@ -56,14 +56,12 @@ def select(
     -------
     ndarray of shape (<= p, d), float32
     """
-    n = rows.n_rows
     if selection == "hybrid":
-        candidates = rows.take(np.sort(random.choice(n, min(n, candidate_factor * p), replace=False)))
+        candidates = rows.take(sample_indices(rows.n_rows, candidate_factor * p, random))
         rows = SparseRows(candidates) if scipy.sparse.issparse(candidates) else ArrayRows(candidates)
     chosen = random_centers(rows, p, random)
     if selection != "random":
-        sparse = scipy.sparse.issparse(rows.read(0, 1))
-        found = lloyd(rows, chosen, engine, max_iter=KMEANS_ITERATIONS, sparse=sparse)
+        found = lloyd(RowPoints(rows), chosen, engine, max_iter=KMEANS_ITERATIONS)
         chosen = found.means[found.counts > 0]
     if unit:
         chosen = chosen / np.maximum(np.linalg.norm(chosen, axis=1, keepdims=True), np.finfo(np.float32).tiny)

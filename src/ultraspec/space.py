@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec.engines import ThreadEngine
-from ultraspec.rows import Block, Rows
+from ultraspec.rows import Block, Rows, sample_indices
 
 MEDIAN_ROWS = 1000
 LARGEST = 2.0**50  # of a scaled coordinate: its square, summed over features, stays far below float32's end
@@ -99,8 +99,7 @@ def survey(
     The offset is a column's median over some rows (one huge outlier must not cost all others their digits); the scale
     brings the typical deviation near one.
     """
-    n, d = rows.n_rows, rows.n_features
-    zero = np.zeros(d)
+    zero = np.zeros(rows.n_features)
 
     def extremes(block: tuple[int, int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         raw = rows.read(*block)
@@ -108,7 +107,10 @@ def survey(
             check_finite(raw, block[0], names)
             largest = np.array([np.abs(raw.data).max(initial=0)], dtype=np.float64)
             return -largest, largest
-        low, high = raw.min(axis=0).astype(np.float64), raw.max(axis=0).astype(np.float64)
+        # a narrow array is many times faster column by column than along axis 0
+        columns = raw.T if raw.shape[1] <= 16 else [raw]
+        low = np.concatenate([np.atleast_1d(c.min(axis=0)) for c in columns]).astype(np.float64)
+        high = np.concatenate([np.atleast_1d(c.max(axis=0)) for c in columns]).astype(np.float64)
         if not np.isfinite(low + high).all():
             check_finite(raw, block[0], names)
         return low, high
@@ -118,7 +120,7 @@ def survey(
         return Space(metric, zero, 1.0)
     low = np.min([f[0] for f in found], axis=0)
     high = np.max([f[1] for f in found], axis=0)
-    sample = rows.take(np.sort(random.choice(n, min(n, MEDIAN_ROWS), replace=False)))
+    sample = rows.take(sample_indices(rows.n_rows, MEDIAN_ROWS, random))
     if scipy.sparse.issparse(sample):
         offset = zero
         deviations = np.abs(sample.data.astype(np.float64))

@@ -17,7 +17,7 @@ from ultraspec import bipartite, discretize, representatives
 from ultraspec._callbacks import CallbackSupport, report_to_callbacks, with_callbacks
 from ultraspec._validation import check_choice, check_integer, check_number, open_input, seed_sequence
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Assigner
+from ultraspec.kmeans import Clustering
 from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.progress import Console, Silent
 from ultraspec.rows import Block, Rows
@@ -108,10 +108,10 @@ class USPEC(
             with reporter.phase("graph"):
                 graph = bipartite.reduce_graph(edges, sigma, len(R), rows.blocks(), engine)
             with reporter.phase("eigenvectors"):
-                spectrum = bipartite.transfer_cut(graph, max(KEPT_VECTORS, k), self.regularization, R)
+                spectrum = bipartite.transfer_cut(graph, max(KEPT_VECTORS, k), self.regularization, index.representatives)
             with reporter.phase("labels"):
-                emb = bipartite.EmbeddedRows(edges, spectrum.vectors[:, :k])
-                found = discretize.kmeans(emb, k, self.n_init, self.max_iter, seeds[3], engine)
+                pass
+                found = discretize.kmeans(edges, spectrum.vectors[:, :k], k, self.n_init, self.max_iter, seeds[3], engine)
             reporter.close()
         self.labels_ = found.labels
         return self

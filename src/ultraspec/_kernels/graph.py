@@ -20,11 +20,15 @@ def transitions(sq, sigma, degrees):
     scale = 0.5 / (sigma * sigma)
     for i in range(n):
         nearest = np.float64(sq[i, 0])
-        total = 0.0
+        sq[i, 0] = 1.0
+        total = 1.0
+        for k in range(1, K):
+            affinity = np.exp(np.float32(scale * (nearest - np.float64(sq[i, k]))))
+            sq[i, k] = affinity
+            total += np.float64(affinity)
+        inverse = 1.0 / total
         for k in range(K):
-            total += np.exp(scale * (nearest - np.float64(sq[i, k])))
-        for k in range(K):
-            sq[i, k] = np.float32(np.exp(scale * (nearest - np.float64(sq[i, k]))) / total)
+            sq[i, k] = np.float32(inverse * np.float64(sq[i, k]))
         degrees[i] = max(total * np.exp(-scale * nearest), TINY)
 
 
@@ -40,32 +44,36 @@ def reduce_pairs(ids, T, degrees, W, counts):
             W[ra, ra] += part * np.float64(T[i, a])
             for b in range(a + 1, K):
                 rb = np.int64(ids[i, b])
-                value = part * np.float64(T[i, b])
-                if ra < rb:
-                    W[ra, rb] += value
-                else:
-                    W[rb, ra] += value
+                W[min(ra, rb), max(ra, rb)] += part * np.float64(T[i, b])
 
 
 @kernel
-def lift(ids, T, table, out):
-    """Embed rows: T times the representatives' vectors `table` (p, k), each row scaled to unit length."""
-    n, K = ids.shape
-    k = table.shape[1]
-    for i in range(n):
-        row = out[i]
-        vector = table[ids[i, 0]]
-        weight = T[i, 0]
+def lift_row(ids, T, vectors, out):
+    """One row's edges times the representatives' vectors (p, k), and the scale that makes its length one."""
+    k = vectors.shape[1]
+    out[:] = 0
+    for a in range(ids.shape[0]):
+        vector = vectors[ids[a]]
         for c in range(k):
-            row[c] = weight * vector[c]
-        for a in range(1, K):
-            vector = table[ids[i, a]]
-            weight = T[i, a]
-            for c in range(k):
-                row[c] += weight * vector[c]
-        length = np.float32(0.0)
-        for c in range(k):
-            length += row[c] * row[c]
-        scale = np.float32(1.0) / (np.sqrt(length) + np.float32(1e-10))
-        for c in range(k):
-            row[c] *= scale
+            out[c] += T[a] * vector[c]
+    length = np.float32(0.0)
+    for c in range(k):
+        length += out[c] * out[c]
+    return np.float32(1.0) / (np.sqrt(length) + np.float32(1e-10))
+
+
+@kernel
+def lift(ids, T, vectors, out):
+    """Embed rows: weighted means of the representatives' vectors, scaled to unit length."""
+    for i in range(ids.shape[0]):
+        scale = lift_row(ids[i], T[i], vectors, out[i])
+        for c in range(out.shape[1]):
+            out[i, c] *= scale
+
+
+@kernel
+def lift_scales(ids, T, vectors, scales):
+    """The scales that bring the lifted rows to unit length, without keeping the rows."""
+    row = np.empty(vectors.shape[1], np.float32)
+    for i in range(ids.shape[0]):
+        scales[i] = lift_row(ids[i], T[i], vectors, row)

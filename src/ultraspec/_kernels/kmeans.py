@@ -1,42 +1,92 @@
-"""k-means on one block: assignment to the nearest centre, and the sums that move the centres."""
+"""k-means on one block: assignment to the nearest centre, and the sums that move the centres.
+
+The assigning kernels overwrite `labels`, write to `sq` the squared distance to the centre, and return how many labels
+changed.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ultraspec._kernels._jit import kernel
-from ultraspec._kernels.search import argmin_bits, squared_distance, squared_to_columns
+from ultraspec._kernels.search import TILE, load_tile, nearest_point, squared_distance
 
 
 @kernel
-def assign_columns(X, table, labels, sq):
-    """Label each row with the nearest of the centres in the columns of `table` (d, k padded with inf)."""
-    buffer = np.empty(table.shape[1], np.float32)
-    bits = buffer.view(np.int32)
+def assign_direct(X, centers, labels, sq):
+    """Nearest centre by direct distances; for few features."""
+    n, d = X.shape
+    tile = np.empty((d, TILE), np.float32)
+    buffer = np.empty(TILE, np.float32)
+    at = np.empty(TILE, np.int32)
+    order = np.arange(n).astype(np.int32)
     changed = 0
-    for i in range(X.shape[0]):
-        squared_to_columns(X[i], table, 0, table.shape[1], buffer)
-        at = argmin_bits(bits, table.shape[1])
-        sq[i] = buffer[at]
+    for low in range(0, n, TILE):
+        m = min(TILE, n - low)
+        load_tile(X, order, low, m, tile)
+        nearest_point(tile, m, centers, 0, centers.shape[0], sq[low : low + m], at, buffer)
+        for r in range(m):
+            changed += labels[low + r] != at[r]
+            labels[low + r] = at[r]
+    return changed
+
+
+@kernel
+def assign_products(products, half_norms, norms, labels, sq):
+    """Nearest centre from inner products with the centres; `norms` are the rows' own squared lengths.
+
+    Halved squared distances are not negative, so their bits as integers have the same order: the minimum of integers
+    compiles to SIMD where a minimum of floats does not.
+    """
+    n, k = products.shape
+    halves = np.empty(k, np.float32)
+    bits = halves.view(np.int32)
+    changed = 0
+    for i in range(n):
+        row = products[i]
+        own = np.float32(0.5) * norms[i]
+        for c in range(k):
+            halves[c] = max(own + (half_norms[c] - row[c]), np.float32(0.0))
+        smallest = bits[0]
+        for c in range(k):
+            smallest = min(smallest, bits[c])
+        at = np.int32(k)
+        for c in range(k):
+            at = min(at, np.int32(c) if bits[c] == smallest else np.int32(k))
+        sq[i] = np.float32(2.0) * halves[at]
         changed += labels[i] != at
         labels[i] = at
     return changed
 
 
 @kernel
-def assign_products(products, half_norms, norms, labels, sq):
-    """Label each row from its inner products with the centres; `norms` are the rows' own squared lengths."""
-    n, k = products.shape
+def assign_embedded(ids, T, scales, products, half_norms, labels, sq):
+    """Nearest centre of embedded rows, straight from their edges.
+
+    An embedded row is a weighted sum of representatives' vectors, so its inner products with the centres are the same
+    weighted sum of `products` (p, k), the vectors' products with the centres: the row itself is never formed.
+    """
+    n, K = ids.shape
+    k = products.shape[1]
+    scores = np.empty(k, np.float32)
     changed = 0
     for i in range(n):
+        part = products[ids[i, 0]]
+        weight = scales[i] * T[i, 0]
+        for c in range(k):
+            scores[c] = half_norms[c] - weight * part[c]
+        for a in range(1, K):
+            part = products[ids[i, a]]
+            weight = scales[i] * T[i, a]
+            for c in range(k):
+                scores[c] -= weight * part[c]
         at = 0
-        smallest = half_norms[0] - products[i, 0]
+        smallest = scores[0]
         for c in range(1, k):
-            score = half_norms[c] - products[i, c]
-            if score < smallest:
-                smallest = score
+            if scores[c] < smallest:
+                smallest = scores[c]
                 at = c
-        sq[i] = max(norms[i] + np.float32(2.0) * smallest, np.float32(0.0))
+        sq[i] = max(np.float32(1.0) + np.float32(2.0) * smallest, np.float32(0.0))
         changed += labels[i] != at
         labels[i] = at
     return changed
@@ -71,6 +121,15 @@ def add_sparse_rows(indptr, indices, data, labels, sums):
     for i in range(labels.shape[0]):
         for a in range(indptr[i], indptr[i + 1]):
             sums[labels[i], indices[a]] += data[a]
+
+
+@kernel
+def add_edges(ids, T, scales, labels, sums):
+    """Add each row's weights on representatives to its cluster's sum (k, p)."""
+    for i in range(ids.shape[0]):
+        total = sums[labels[i]]
+        for a in range(ids.shape[1]):
+            total[ids[i, a]] += scales[i] * T[i, a]
 
 
 @kernel

@@ -1,19 +1,19 @@
 """Phase 2 on one dense block: the K nearest representatives of each row.
 
-All kernels write `ids` (n, K), nearest first, and `sq` (n, K), the squared distances. Each row's result depends
-on that row alone, bit for bit, whatever block it comes in: `predict` relies on it.
+All searches write `ids` (n, K), nearest first, and `sq` (n, K), the squared distances. Each row's result depends on
+that row alone, bit for bit, whatever block it comes in: `predict` relies on it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ultraspec._kernels._jit import kernel
+from ultraspec._kernels._jit import kernel, reordering_kernel
 
-LANES = 16  # neighbours scanned together; the tables are padded to a multiple of it
+TILE = 512  # rows that are worked on together, transposed, so that SIMD runs along rows
 
 
-@kernel
+@reordering_kernel
 def squared_distance(x, y):
     """Squared Euclidean distance of two vectors of equal length."""
     total = np.float32(0.0)
@@ -24,46 +24,170 @@ def squared_distance(x, y):
 
 
 @kernel
-def squared_to_columns(x, table, start, n, out):
-    """Write the squared distances of `x` to columns ``start .. start + n`` of `table` (d, columns) to `out`.
+def squared_to_point(tile, m, y, out):
+    """Squared distances of the first `m` rows of a transposed tile (d, *) to the point `y`.
 
     Features are taken in pairs: it halves the traffic to `out`, and two features need no second look at it.
     """
-    d = x.shape[0]
+    d = tile.shape[0]
     if d == 1:
-        for c in range(n):
-            s = x[0] - table[0, start + c]
-            out[c] = s * s
+        for r in range(m):
+            s = tile[0, r] - y[0]
+            out[r] = s * s
         return
-    for c in range(n):
-        s = x[0] - table[0, start + c]
-        t = x[1] - table[1, start + c]
-        out[c] = s * s + t * t
+    for r in range(m):
+        s = tile[0, r] - y[0]
+        t = tile[1, r] - y[1]
+        out[r] = s * s + t * t
     for j in range(2, d - 1, 2):
-        for c in range(n):
-            s = x[j] - table[j, start + c]
-            t = x[j + 1] - table[j + 1, start + c]
-            out[c] += s * s + t * t
+        for r in range(m):
+            s = tile[j, r] - y[j]
+            t = tile[j + 1, r] - y[j + 1]
+            out[r] += s * s + t * t
     if d & 1:
-        for c in range(n):
-            s = x[d - 1] - table[d - 1, start + c]
-            out[c] += s * s
+        for r in range(m):
+            s = tile[d - 1, r] - y[d - 1]
+            out[r] += s * s
 
 
 @kernel
-def argmin_bits(bits, n):
-    """Index of the smallest of the first `n` values, the first one on ties.
+def nearest_point(tile, m, points, first, last, best, at, buffer):
+    """For the first `m` rows of a tile, the nearest of ``points[first:last]``, the first one on ties."""
+    best[:m] = np.inf
+    at[:m] = first
+    for c in range(first, last):
+        squared_to_point(tile, m, points[c], buffer)
+        this = np.int32(c)  # of the width of `at`, or the loop would not vectorise
+        for r in range(m):
+            nearer = buffer[r] < best[r]
+            at[r] = this if nearer else at[r]
+            best[r] = min(buffer[r], best[r])
 
-    `bits` views float32 values that are not negative as int32: their order is the same, and a minimum of integers
-    compiles to SIMD where a minimum of floats does not.
+
+@kernel
+def load_tile(X, order, low, m, tile):
+    """Copy the rows ``order[low : low + m]`` into the columns of `tile`."""
+    for r in range(m):
+        row = X[order[low + r]]
+        for j in range(X.shape[1]):
+            tile[j, r] = row[j]
+
+
+@kernel
+def sort_by(keys, n_keys, order, starts):
+    """Counting sort: `order` lists rows by key, those of key c at ``starts[c] : starts[c + 1]``."""
+    starts[:] = 0
+    for i in range(keys.shape[0]):
+        starts[keys[i] + 2] += 1
+    for c in range(2, n_keys + 2):
+        starts[c] += starts[c - 1]
+    for i in range(keys.shape[0]):
+        order[starts[keys[i] + 1]] = i
+        starts[keys[i] + 1] += 1
+
+
+@kernel
+def insert_tile(m, candidate, buffer, carried, best, best_ids):
+    """Insert one candidate, at squared distances `buffer`, into the sorted lists ``best[:, r]`` of `m` rows.
+
+    Each list passes its displaced entry on to the next place, for all rows at once and without a branch.
     """
-    smallest = bits[0]
-    for c in range(n):
-        smallest = min(smallest, bits[c])
-    at = np.int32(n)
-    for c in range(n):
-        at = min(at, np.int32(c) if bits[c] == smallest else np.int32(n))
-    return at
+    carried[:m] = candidate
+    for k in range(best.shape[0]):
+        for r in range(m):
+            value = buffer[r]
+            held = best[k, r]
+            new_id = carried[r]
+            held_id = best_ids[k, r]
+            nearer = value < held
+            best_ids[k, r] = new_id if nearer else held_id
+            carried[r] = held_id if nearer else new_id
+            best[k, r] = min(value, held)
+            buffer[r] = max(value, held)
+
+
+@kernel
+def any_below(m, values, limits):
+    """Whether ``values[r] < limits[r]`` for one of the first `m` rows."""
+    found = np.int32(0)
+    for r in range(m):
+        found |= np.int32(values[r] < limits[r])
+    return found != 0
+
+
+@kernel
+def any_in_reach(m, reach, to_owner, limits):
+    """Whether a point at distance `reach` from the owner could be nearer to a row than its K-th best so far.
+
+    By the triangle inequality it lies at least ``reach - to_owner`` from the row. The slack covers float32 rounding.
+    """
+    found = np.int32(0)
+    for r in range(m):
+        gap = np.float32(0.9999) * reach - np.float32(1.0001) * to_owner[r]
+        found |= np.int32(gap <= 0) | np.int32(gap * gap <= limits[r])
+    return found != 0
+
+
+@kernel
+def search_coarse_to_fine(X, centers, starts, R, lists, reach, ids, sq):
+    """The paper's three steps for a block of rows with few features.
+
+    centers : (z, d) centres of the rep-clusters.
+    starts : (z + 1,) rep-cluster g holds the representatives ``R[starts[g]:starts[g + 1]]``.
+    lists, reach : (p, L) each representative's neighbourhood, nearest first, and the distances.
+
+    Rows are sorted by rep-cluster, then by nearest representative, so that rows that meet the same representatives
+    are worked on together. The lists are sorted, so the triangle inequality ends a scan early without changing its
+    result. With lists of all p representatives the search is exact.
+    """
+    n, d = X.shape
+    K = ids.shape[1]
+    p, L = lists.shape
+    z = centers.shape[0]
+    tile = np.empty((d, TILE), np.float32)
+    buffer = np.empty(TILE, np.float32)
+    nearest = np.empty(TILE, np.float32)
+    at = np.empty(TILE, np.int32)
+    carried = np.empty(TILE, np.int32)
+    best = np.empty((K, TILE), np.float32)
+    best_ids = np.empty((K, TILE), np.int32)
+    order = np.arange(n).astype(np.int32)
+    keys = np.empty(n, np.int32)
+    to_owner = np.empty(n, np.float32)
+    runs = np.empty(max(p, z) + 2, np.int64)
+    for low in range(0, n, TILE):
+        m = min(TILE, n - low)
+        load_tile(X, order, low, m, tile)
+        nearest_point(tile, m, centers, 0, z, nearest, at, buffer)
+        keys[low : low + m] = at[:m]
+    sort_by(keys, z, order, runs)
+    for g in range(z):
+        for low in range(runs[g], runs[g + 1], TILE):
+            m = min(TILE, runs[g + 1] - low)
+            load_tile(X, order, low, m, tile)
+            nearest_point(tile, m, R, starts[g], starts[g + 1], nearest, at, buffer)
+            for r in range(m):
+                keys[order[low + r]] = at[r]
+                to_owner[order[low + r]] = np.sqrt(nearest[r])
+    sort_by(keys, p, order, runs)
+    for owner in range(p):
+        for low in range(runs[owner], runs[owner + 1], TILE):
+            m = min(TILE, runs[owner + 1] - low)
+            load_tile(X, order, low, m, tile)
+            for r in range(m):
+                nearest[r] = to_owner[order[low + r]]
+            best[:, :m] = np.inf
+            for c in range(L):
+                if c % 8 == 0 and c >= K and not any_in_reach(m, reach[owner, c], nearest, best[K - 1]):
+                    break
+                squared_to_point(tile, m, R[lists[owner, c]], buffer)
+                if c < K or any_below(m, buffer, best[K - 1]):
+                    insert_tile(m, np.int32(lists[owner, c]), buffer, carried, best, best_ids)
+            for r in range(m):
+                i = order[low + r]
+                for k in range(K):
+                    ids[i, k] = best_ids[k, r]
+                    sq[i, k] = best[k, r]
 
 
 @kernel
@@ -79,75 +203,37 @@ def insert_sorted(sq, ids, value, new_id):
 
 
 @kernel
-def search_tables(X, coarse, starts, fine, fine_ids, tables, lists, reach, ids, sq):
-    """Coarse-to-fine search for few features: every step reads contiguous columns.
+def nearest_in_group(X, order, points, starts, groups, out):
+    """For each row the nearest of ``points[starts[g]:starts[g + 1]]``, g being its group; for many features.
 
-    coarse : (d, z) centres of the rep-clusters.
-    starts : (z + 1,) first column of each rep-cluster in `fine`.
-    fine, fine_ids : (d, *) representatives grouped by rep-cluster, and their ids.
-    tables, lists : (p, d, L), (p, L) coordinates and ids of each representative's neighbourhood, nearest first.
-    reach : (p, L) distance of each neighbour from the owner of the list.
-
-    The lists are sorted, so the triangle inequality ends a scan early without changing its result: what follows
-    lies at least ``reach - d(x, owner)`` away. With lists of all p representatives the search is exact.
-    """
-    n, K = ids.shape
-    z = starts.shape[0] - 1
-    L = lists.shape[1]
-    widest = coarse.shape[1]
-    for c in range(z):
-        widest = max(widest, starts[c + 1] - starts[c])
-    buffer = np.empty(max(widest, LANES), np.float32)
-    bits = buffer.view(np.int32)
-    for i in range(n):
-        x = X[i]
-        squared_to_columns(x, coarse, 0, coarse.shape[1], buffer)
-        group = argmin_bits(bits, coarse.shape[1])
-        first = starts[group]
-        width = starts[group + 1] - first
-        squared_to_columns(x, fine, first, width, buffer)
-        at = argmin_bits(bits, width)
-        owner = np.int64(fine_ids[first + at])
-        to_owner = np.sqrt(buffer[at])
-        best = sq[i]
-        best_ids = ids[i]
-        best[:] = np.inf
-        for low in range(0, L, LANES):
-            # the slack covers float32 rounding of the three distances
-            gap = np.float32(0.9999) * reach[owner, low] - np.float32(1.0001) * to_owner
-            if gap > 0 and gap * gap > best[K - 1]:
-                break
-            squared_to_columns(x, tables[owner], low, LANES, buffer)
-            for c in range(LANES):
-                if buffer[c] < best[K - 1]:
-                    insert_sorted(best, best_ids, buffer[c], lists[owner, low + c])
-
-
-@kernel
-def nearest_in_group(X, order, R, starts, members, groups, out):
-    """For each row the nearest of the representatives ``members[starts[g]:starts[g + 1]]``, g being its group.
-
-    Rows are visited in `order`, which the caller sorts by group so that a group's representatives stay in cache.
+    Rows are visited in `order`, which the caller sorts by group so that a group's points stay in cache.
     """
     for i in order:
         group = groups[i]
         smallest = np.float32(np.inf)
-        for a in range(starts[group], starts[group + 1]):
-            s = squared_distance(X[i], R[members[a]])
+        for c in range(starts[group], starts[group + 1]):
+            s = squared_distance(X[i], points[c])
             if s < smallest:
                 smallest = s
-                out[i] = members[a]
+                out[i] = c
 
 
 @kernel
-def search_lists(X, order, R, owners, lists, ids, sq):
-    """Last step of the coarse-to-fine search for many features: scan the neighbourhood of each row's owner."""
+def search_lists(X, order, R, owners, lists, reach, ids, sq):
+    """Last step of the coarse-to-fine search for many features: scan the neighbourhood of each row's owner.
+
+    The triangle inequality ends a scan early here too, see `any_in_reach`.
+    """
     K = ids.shape[1]
     for i in order:
         best = sq[i]
         best_ids = ids[i]
         best[:] = np.inf
+        to_owner = np.sqrt(squared_distance(X[i], R[owners[i]]))
         for c in range(lists.shape[1]):
+            gap = np.float32(0.9999) * reach[owners[i], c] - np.float32(1.0001) * to_owner
+            if gap > 0 and gap * gap > best[K - 1]:
+                break
             r = lists[owners[i], c]
             s = squared_distance(X[i], R[r])
             if s < best[K - 1]:

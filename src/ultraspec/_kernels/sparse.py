@@ -32,7 +32,7 @@ def sparse_squared(indptr, indices, data, i, table, r, norm):
 
 
 @kernel
-def search_sparse(indptr, indices, data, products, table, norms, starts, members, lists, exact, ids, sq):
+def search_sparse(indptr, indices, data, products, table, norms, starts, lists, exact, ids, sq):
     """Nearest representatives of sparse rows from their inner products with representatives and centres.
 
     `table` (d, p + z) holds the p representatives and then the z centres of the rep-clusters, `products` and `norms`
@@ -59,9 +59,8 @@ def search_sparse(indptr, indices, data, products, table, norms, starts, members
             for g in range(1, z):
                 if half[p + g] - dots[p + g] < half[p + group] - dots[p + group]:
                     group = g
-            owner = np.int64(members[starts[group]])
-            for a in range(starts[group] + 1, starts[group + 1]):
-                r = np.int64(members[a])
+            owner = starts[group]
+            for r in range(starts[group] + 1, starts[group + 1]):
                 if half[r] - dots[r] < half[owner] - dots[owner]:
                     owner = r
             for c in range(lists.shape[1]):

@@ -5,7 +5,7 @@ indices (`take`), and cuts itself into blocks. The block boundaries depend on th
 number of threads, so that sums taken block by block are the same on any machine.
 """
 
-from ultraspec.rows._base import Block, Rows
+from ultraspec.rows._base import Block, Rows, sample_indices
 from ultraspec.rows.memory import ArrayRows, SparseRows
 
-__all__ = ["ArrayRows", "Block", "Rows", "SparseRows"]
+__all__ = ["ArrayRows", "Block", "Rows", "SparseRows", "sample_indices"]

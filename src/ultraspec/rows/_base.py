@@ -47,3 +47,15 @@ class Rows(ABC):
         """Ranges ``(start, stop)`` that cover all rows in order."""
         step = self.block_rows
         return [(start, min(start + step, self.n_rows)) for start in range(0, self.n_rows, step)]
+
+
+def sample_indices(n: int, size: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Sorted, distinct indices of `size` of `n` rows: one drawn from each of `size` stretches of equal length.
+
+    Every row is as likely as any other (up to the rounding of lengths), the cost does not depend on `n`, and data that
+    is stored in some order is represented more evenly than by independent draws. All rows if `size` >= `n`.
+    """
+    if size >= n:
+        return np.arange(n)
+    bounds = np.arange(size + 1) * n // size
+    return bounds[:-1] + (random.random(size) * np.diff(bounds)).astype(np.int64)
