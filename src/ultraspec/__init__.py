@@ -1,0 +1,32 @@
+"""Ultra-scalable spectral and ensemble clustering.
+
+Names are imported when they are first used: ``import ultraspec`` itself loads neither scikit-learn nor numba.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ultraspec._version import __version__
+
+if TYPE_CHECKING:
+    from ultraspec import datasets, metrics
+    from ultraspec.uspec import USPEC
+
+_HOMES = {"USPEC": "ultraspec.uspec", "datasets": "", "metrics": ""}
+
+__all__ = ["USPEC", "__version__", "datasets", "metrics"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ultraspec' has no attribute {name!r}")
+    home = _HOMES[name]
+    value = getattr(importlib.import_module(home), name) if home else importlib.import_module(f"ultraspec.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 from ultraspec.progress import Silent
 
+__all__ = ["CallbackSupport", "report_to_callbacks", "with_callbacks"]
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 try:

@@ -17,7 +17,7 @@ def check_integer(name: str, value: Any, *, least: int, most: int | None = None,
     wanted = f"a whole number >= {least}" + (f" and <= {most:,}" if most is not None else "") + other
     if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be {wanted}, got {value!r} ({type(value).__name__}).")
-    if value < least or (most is not None and value > most):
+    if not least <= int(value) <= (int(value) if most is None else most):
         raise ValueError(f"{name} must be {wanted}, got {value!r}.")
 
 
@@ -62,8 +62,18 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Rows:
     from sklearn.utils.validation import validate_data
 
     if isinstance(X, Rows):
+        if reset:
+            estimator.n_features_in_ = X.n_features
+        elif X.n_features != estimator.n_features_in_:
+            raise ValueError(
+                f"X has {X.n_features} features, but {type(estimator).__name__} is expecting "
+                f"{estimator.n_features_in_} features as input."
+            )
         return X
     X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     if scipy.sparse.issparse(X):
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
         return SparseRows(X)
     return ArrayRows(X)

@@ -164,6 +164,11 @@ def transfer_cut(
     return Spectrum(np.clip(values, 0.0, 1.0), vectors)
 
 
+def largest_eigengap(eigenvalues: Floats) -> int:
+    """Number of clusters at the largest eigengap."""
+    return 2 + int(np.argmax(eigenvalues[1:-1] - eigenvalues[2:])) if len(eigenvalues) > 2 else len(eigenvalues)
+
+
 def lift(edges: Edges, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Embedding of rows: the weighted mean of their representatives' vectors (p, k), scaled to unit length."""
     out = np.empty((len(edges.ids), vectors.shape[1]), dtype=np.float32)

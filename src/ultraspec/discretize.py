@@ -14,7 +14,18 @@ from ultraspec._kernels import graph as graph_kernels
 from ultraspec._kernels import kmeans as kernels
 from ultraspec.bipartite import Edges, lift
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Assign, Centers, Clustering, Points, lloyd, spread_centers
+from ultraspec.kmeans import (
+    Assign,
+    Centers,
+    Clustering,
+    Labels,
+    Points,
+    Span,
+    Squares,
+    Sums,
+    lloyd,
+    spread_centers,
+)
 from ultraspec.rows import sample_indices
 
 SAMPLE_ROWS = 50_000
@@ -46,12 +57,12 @@ class EmbeddedPoints(Points):
         self._vectors = vectors
         self._scales = np.empty(self.n_rows, dtype=np.float32) if scales is None else scales
 
-    def blocks(self) -> list[tuple[int, int]]:
+    def blocks(self) -> list[Span]:
         """Ranges that cover all rows in order."""
         step = BLOCK_ROWS if self.n_rows > 16 * BLOCK_ROWS else SMALL_BLOCK_ROWS
         return [(low, min(low + step, self.n_rows)) for low in range(0, self.n_rows, step)]
 
-    def measure(self, span: tuple[int, int]) -> None:
+    def measure(self, span: Span) -> None:
         """Compute the scales of a range of rows."""
         here = slice(*span)
         edges = self._edges[here]
@@ -61,11 +72,11 @@ class EmbeddedPoints(Points):
         """The rows at `indices` alone."""
         return EmbeddedPoints(self._edges[indices], self._vectors, self._scales[indices])
 
-    def empty_sums(self, k: int) -> npt.NDArray[np.float64]:
+    def empty_sums(self, k: int) -> Sums:
         """Zeros (k, p): sums of weights, see `means`."""
         return np.zeros((k, len(self._vectors)))
 
-    def means(self, sums: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> Centers:
+    def means(self, sums: Sums, counts: npt.NDArray[np.int64]) -> Centers:
         """Each cluster's total weight on representatives times their vectors, divided by its rows."""
         return (sums @ self._vectors.astype(np.float64) / np.maximum(counts, 1)[:, None]).astype(np.float32)
 
@@ -73,16 +84,11 @@ class EmbeddedPoints(Points):
         """Embedded rows at `indices`."""
         return lift(self._edges[indices], self._vectors)
 
-    def assign_to(self, centers: Centers) -> Assign:
+    def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None = None) -> Assign:  # noqa: ARG002
         """Products with the centres from the edges alone."""
         products, half_norms = score_table(self._vectors, centers)
 
-        def assign(
-            span: tuple[int, int],
-            labels: npt.NDArray[np.int32],
-            sq: npt.NDArray[np.float32],
-            sums: npt.NDArray[np.float64],
-        ) -> int:
+        def assign(span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
             edges, scales = self._edges[slice(*span)], self._scales[slice(*span)]
             changed = kernels.assign_embedded(edges.ids, edges.weights, scales, products, half_norms, labels, sq)
             kernels.add_edges(edges.ids, edges.weights, scales, labels, sums)
@@ -98,14 +104,12 @@ def score_table(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Cen
     return products.astype(np.float32), (0.5 * (centers**2).sum(axis=1)).astype(np.float32)
 
 
-def label(edges: Edges, vectors: npt.NDArray[np.float32], centers: Centers) -> npt.NDArray[np.int32]:
-    """Labels of rows from their edges: the same arithmetic as the fit's last pass."""
-    points = EmbeddedPoints(edges, vectors)
-    span = (0, len(edges))
-    points.measure(span)
-    labels = np.full(len(edges), -1, dtype=np.int32)
-    sums = points.empty_sums(len(centers))
-    points.assign_to(centers)(span, labels, np.empty(len(edges), dtype=np.float32), sums)
+def label(edges: Edges, vectors: npt.NDArray[np.float32], centers: Centers) -> Labels:
+    """Labels of rows from their edges, by the arithmetic of the fit's last pass."""
+    n = len(edges)
+    labels, scales, sq = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
+    graph_kernels.lift_scales(edges.ids, edges.weights, vectors, scales)
+    kernels.assign_embedded(edges.ids, edges.weights, scales, *score_table(vectors, centers), labels, sq)
     return labels
 
 

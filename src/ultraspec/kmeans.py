@@ -1,6 +1,6 @@
 """k-means over row blocks: the one k-means of the library.
 
-Takes any row source whose blocks are float32 (dense or CSR) and starting centres; gives labels and centres. A pass
+Takes points that can be assigned to centres block by block, and starting centres; gives labels and centres. A pass
 maps every block to its labels and reduces counts and sums per cluster. It selects representatives, groups them into
 rep-clusters and discretises the spectral embedding.
 """
@@ -18,10 +18,19 @@ import scipy.sparse
 from ultraspec._kernels import kmeans as kernels
 from ultraspec._kernels.sparse import sparse_products
 from ultraspec.engines import ThreadEngine
-from ultraspec.rows import Rows, sample_indices
+from ultraspec.rows import Block, Rows, sample_indices
 
 FEW_FEATURES = 8  # up to here, distances of a tile of rows are summed directly; above, other forms are faster
+
 Centers = npt.NDArray[np.float32]
+Labels = npt.NDArray[np.int32]
+Squares = npt.NDArray[np.float32]
+Sums = npt.NDArray[np.float64]
+Span = tuple[int, int]
+
+# Updates the labels of a span and the squared distances to their centres, adds the rows to the sums of their clusters,
+# and returns how many labels changed.
+Assign = Callable[[Span, Labels, Squares, Sums], int]
 
 
 @dataclass
@@ -40,13 +49,16 @@ class Clustering:
         Rows per cluster; zeros where there are fewer distinct rows than clusters.
     inertia : float
         Sum of squared distances to `centers`.
+    n_iter : int
+        Passes over the rows.
     """
 
-    labels: npt.NDArray[np.int32]
+    labels: Labels
     centers: Centers
     means: Centers
     counts: npt.NDArray[np.int64]
     inertia: float
+    n_iter: int
 
 
 class Points(ABC):
@@ -61,15 +73,15 @@ class Points(ABC):
     n_rows: int
 
     @abstractmethod
-    def blocks(self) -> list[tuple[int, int]]:
+    def blocks(self) -> list[Span]:
         """Ranges that cover all rows in order."""
 
     @abstractmethod
-    def empty_sums(self, k: int) -> npt.NDArray[np.float64]:
-        """A matrix of zeros that `Assign` adds rows to."""
+    def empty_sums(self, k: int) -> Sums:
+        """A matrix of zeros that assigning adds rows to."""
 
     @abstractmethod
-    def means(self, sums: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> Centers:
+    def means(self, sums: Sums, counts: npt.NDArray[np.int64]) -> Centers:
         """Centres from sums and counts."""
 
     @abstractmethod
@@ -77,16 +89,15 @@ class Points(ABC):
         """Dense rows at sorted `indices`."""
 
     @abstractmethod
-    def assign_to(self, centers: Centers) -> Assign:
-        """A function that labels blocks with the nearest of `centers`."""
+    def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None) -> Assign:
+        """A function that labels blocks with the nearest of `centers`.
 
-
-# (span, labels of the span, squared distances to fill, sums to add the rows to) -> number of labels that changed
-Assign = Callable[[tuple[int, int], npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.float64]], int]
+        `moved` lists the centres that differ from those which gave the labels passed in; None if there are no labels.
+        """
 
 
 class RowPoints(Points):
-    """Rows of a row source with float32 blocks; each kind of block is assigned by the form that is fastest for it.
+    """Rows of a row source with float32 blocks.
 
     Parameters
     ----------
@@ -98,15 +109,15 @@ class RowPoints(Points):
         self._rows = rows
         self.n_rows = rows.n_rows
 
-    def blocks(self) -> list[tuple[int, int]]:
+    def blocks(self) -> list[Span]:
         """Ranges that cover all rows in order."""
         return self._rows.blocks()
 
-    def empty_sums(self, k: int) -> npt.NDArray[np.float64]:
+    def empty_sums(self, k: int) -> Sums:
         """Zeros (k, d)."""
         return np.zeros((k, self._rows.n_features))
 
-    def means(self, sums: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> Centers:
+    def means(self, sums: Sums, counts: npt.NDArray[np.int64]) -> Centers:
         """Sums divided by counts."""
         return (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
 
@@ -115,44 +126,78 @@ class RowPoints(Points):
         block = self._rows.take(indices)
         return block.toarray() if scipy.sparse.issparse(block) else np.array(block)
 
-    def assign_to(self, centers: Centers) -> Assign:
-        """Direct distances for few features, products with the centres otherwise."""
-        table = np.ascontiguousarray(centers.T)
-        half_norms = (0.5 * np.einsum("ij,ij->i", centers, centers, dtype=np.float64)).astype(np.float32)
+    def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None) -> Assign:
+        """See `_RowAssigner`."""
+        return _RowAssigner(self._rows, centers, moved)
 
-        def assign(
-            span: tuple[int, int],
-            labels: npt.NDArray[np.int32],
-            sq: npt.NDArray[np.float32],
-            sums: npt.NDArray[np.float64],
-        ) -> int:
-            block = self._rows.read(*span)
-            if scipy.sparse.issparse(block):
-                matrix = block.indptr, block.indices, block.data
-                products = np.empty((block.shape[0], len(centers)), dtype=np.float32)
-                sparse_products(*matrix, table, products)
-                norms = np.asarray(block.multiply(block).sum(axis=1), dtype=np.float32).ravel()
-                changed = kernels.assign_products(products, half_norms, norms, labels, sq)
-                kernels.add_sparse_rows(*matrix, labels, sums)
-                return int(changed)
-            if block.shape[1] <= FEW_FEATURES:
-                changed = kernels.assign_direct(block, centers, labels, sq)
-            else:
-                norms = np.einsum("ij,ij->i", block, block)
-                changed = kernels.assign_products(block @ table, half_norms, norms, labels, sq)
-            kernels.add_rows(block, labels, sums)
-            return int(changed)
 
-        return assign
+class _RowAssigner:
+    """Labels blocks of rows, each kind by the form that is fastest for it."""
+
+    def __init__(self, rows: Rows, centers: Centers, moved: npt.NDArray[np.intp] | None) -> None:
+        self._rows, self._centers, self._moved = rows, centers, moved
+        self._table = np.ascontiguousarray(centers.T)
+        self._half_norms = (0.5 * np.einsum("ij,ij->i", centers, centers, dtype=np.float64)).astype(np.float32)
+        self._moved_table = self._table if moved is None else np.ascontiguousarray(self._table[:, moved])
+
+    def __call__(self, span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
+        block = self._rows.read(*span)
+        if scipy.sparse.issparse(block):
+            changed = self._by_products(block, labels, sq)
+            kernels.add_sparse_rows(block.indptr, block.indices, block.data, labels, sums)
+            return changed
+        if block.shape[1] <= FEW_FEATURES:
+            changed = int(kernels.assign_direct(block, self._centers, labels, sq))
+        elif self._moved is None:
+            changed = self._by_products(block, labels, sq)
+        else:
+            changed = self._by_moved(block, self._moved, labels, sq)
+        kernels.add_rows(block, labels, sums)
+        return changed
+
+    def _by_products(self, block: Block, labels: Labels, sq: Squares, moved_only: bool = False) -> int:
+        """Nearest of all centres, or of the moved ones (labels then number these)."""
+        table = self._moved_table if moved_only else self._table
+        half_norms = self._half_norms[self._moved] if moved_only else self._half_norms
+        if scipy.sparse.issparse(block):
+            products = np.empty((block.shape[0], table.shape[1]), dtype=np.float32)
+            sparse_products(block.indptr, block.indices, block.data, table, products)
+            norms = np.asarray(block.multiply(block).sum(axis=1), dtype=np.float32).ravel()
+        else:
+            products = block @ table
+            norms = np.einsum("ij,ij->i", block, block)
+        return int(kernels.assign_products(products, half_norms, norms, labels, sq))
+
+    def _by_moved(
+        self, block: npt.NDArray[np.float32], moved: npt.NDArray[np.intp], labels: Labels, sq: Squares
+    ) -> int:
+        """Where a row's own centre stayed or came nearer, only the moved centres can be nearer still."""
+        before = labels.copy()
+        left = np.empty(len(block), dtype=np.bool_)
+        is_moved = np.zeros(len(self._centers), dtype=np.bool_)
+        is_moved[moved] = True
+        kernels.update_own(block, self._centers, is_moved, labels, sq, left)
+        rows = np.flatnonzero(left)
+        if rows.size:
+            new_labels, new_sq = labels[rows], sq[rows]
+            self._by_products(block[rows], new_labels, new_sq)
+            labels[rows], sq[rows] = new_labels, new_sq
+        rows = np.flatnonzero(~left)
+        if rows.size and moved.size:
+            new_labels, new_sq = labels[rows], sq[rows]
+            self._by_products(block[rows], new_labels, new_sq, moved_only=True)
+            nearer = new_sq < sq[rows]
+            labels[rows[nearer]], sq[rows[nearer]] = moved[new_labels[nearer]], new_sq[nearer]
+        return int((labels != before).sum())
 
 
 @dataclass
 class _Tally:
     """Partial result of a pass."""
 
-    sums: npt.NDArray[np.float64]
+    sums: Sums
     counts: npt.NDArray[np.int64]
-    far_sq: npt.NDArray[np.float32]
+    far_sq: Squares
     far_row: npt.NDArray[np.int64]
     inertia: float = 0.0
     changed: int = 0
@@ -176,8 +221,10 @@ def lloyd(points: Points, centers: Centers, engine: ThreadEngine, *, max_iter: i
     cluster that can spare one.
     """
     labels = np.full(points.n_rows, -1, dtype=np.int32)
+    sq = np.empty(points.n_rows, dtype=np.float32)
+    moved: npt.NDArray[np.intp] | None = None
     for iteration in range(max_iter):
-        found = _assign_pass(points, centers, labels, engine)
+        found = _assign_pass(points, points.assign_to(centers, moved), len(centers), labels, sq, engine)
         means = points.means(found.sums, found.counts)
         empty = np.flatnonzero(found.counts == 0)
         means[empty] = centers[empty]
@@ -189,23 +236,20 @@ def lloyd(points: Points, centers: Centers, engine: ThreadEngine, *, max_iter: i
         if spare.size:
             at = np.sort(found.far_row[spare])
             means[empty[: at.size]] = points.take(at)
+        moved = np.flatnonzero((means != centers).any(axis=1))
         centers = means
-    return Clustering(labels, centers, means, found.counts, found.inertia)
+    return Clustering(labels, centers, means, found.counts, found.inertia, iteration + 1)
 
 
-def _assign_pass(points: Points, centers: Centers, labels: npt.NDArray[np.int32], engine: ThreadEngine) -> _Tally:
-    k = len(centers)
-    assign = points.assign_to(centers)
-
+def _assign_pass(points: Points, assign: Assign, k: int, labels: Labels, sq: Squares, engine: ThreadEngine) -> _Tally:
     def start() -> _Tally:
         far_sq, far_row = np.full(k, -1, dtype=np.float32), np.full(k, -1, dtype=np.int64)
         return _Tally(points.empty_sums(k), np.zeros(k, dtype=np.int64), far_sq, far_row)
 
-    def step(tally: _Tally, span: tuple[int, int]) -> None:
-        here = labels[span[0] : span[1]]
-        sq = np.empty(len(here), dtype=np.float32)
-        tally.changed += assign(span, here, sq, tally.sums)
-        tally.inertia += kernels.tally(here, sq, span[0], tally.counts, tally.far_sq, tally.far_row)
+    def step(tally: _Tally, span: Span) -> None:
+        here = slice(*span)
+        tally.changed += assign(span, labels[here], sq[here], tally.sums)
+        tally.inertia += kernels.tally(labels[here], sq[here], span[0], tally.counts, tally.far_sq, tally.far_row)
 
     # A group of blocks owns a matrix of sums: it must have more rows than that to be worth its merge.
     return engine.fold(points.blocks(), start, step, _Tally.merge, most_groups=1 + points.n_rows // (2 * k))
@@ -219,11 +263,10 @@ def _spare(found: _Tally, wanted: int) -> npt.NDArray[np.intp]:
 
 def random_centers(rows: Rows, k: int, random: np.random.Generator) -> Centers:
     """`k` rows drawn without replacement."""
-    block = rows.take(sample_indices(rows.n_rows, k, random))
-    return block.toarray() if scipy.sparse.issparse(block) else np.array(block)
+    return RowPoints(rows).take(sample_indices(rows.n_rows, k, random))
 
 
-def spread_centers(X: npt.NDArray[np.float32], k: int, random: np.random.Generator) -> Centers:
+def spread_centers(X: Centers, k: int, random: np.random.Generator) -> Centers:
     """`k` rows of an array by k-means++; fewer if there are fewer distinct rows."""
     chosen = np.empty(k, dtype=np.int64)
     found = kernels.spread_seeds(X, random.integers(len(X)), random.random(k), chosen)

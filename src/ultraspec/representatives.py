@@ -13,7 +13,7 @@ from ultraspec.rows import ArrayRows, Rows, SparseRows, sample_indices
 KMEANS_ITERATIONS = 10
 
 
-def count_representatives(n_rows: int, n_representatives: int, n_clusters: int, n_neighbors: int) -> int:
+def count(n_rows: int, n_representatives: int, n_clusters: int, n_neighbors: int) -> int:
     """Number of representatives for `n_rows` rows.
 
     At most a third of the rows: with p near N every row is its own representative, the graph falls to crumbs and

@@ -55,10 +55,10 @@ class Space:
             indices = raw.indices.astype(np.int32, copy=False), raw.indptr.astype(np.int32, copy=False)
             return scipy.sparse.csr_array((values.astype(np.float32), *indices), shape=shape)
         if self.metric == "cosine":
-            rows = np.asarray(raw, dtype=np.float64)
+            rows = np.array(raw, dtype=np.float64, order="C")
             largest = np.abs(rows).max(axis=1, initial=0.0)
             _refuse_zero_rows(largest, first_row)
-            rows = rows / largest[:, None]
+            rows /= largest[:, None]  # before squaring, which could overflow or vanish
             rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
         else:
             rows = np.subtract(raw, self.offset, dtype=np.float64)

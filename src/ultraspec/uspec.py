@@ -5,26 +5,25 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec import bipartite, discretize, representatives
-from ultraspec._callbacks import CallbackSupport, report_to_callbacks, with_callbacks
-from ultraspec._validation import check_choice, check_integer, check_number, open_input, seed_sequence
+from ultraspec._callbacks import with_callbacks
+from ultraspec._estimator import RowEstimator
+from ultraspec._validation import check_integer, open_input, seed_sequence
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Clustering
 from ultraspec.neighbors import RepresentativeIndex
-from ultraspec.progress import Console, Silent
-from ultraspec.rows import Block, Rows
+from ultraspec.rows import Block
 from ultraspec.space import PreparedRows, Space, check_finite, survey
 
 KEPT_VECTORS = 60  # eigenvectors kept for `cut`
-MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would need 34 GB by then
+MOST_AUTO_CLUSTERS = 50  # n_clusters="auto" looks for a gap up to here
 
 
 @dataclass(frozen=True)
@@ -37,24 +36,106 @@ class Model:
     spectrum: bipartite.Spectrum
     centers: npt.NDArray[np.float32]
 
-    def embed(self, raw: Block, first_row: int = 0) -> npt.NDArray[np.float32]:
-        """Embedding of raw rows."""
-        edges = bipartite.new_edges(self.space.prepare(raw, first_row), self.index, self.sigma)
-        return bipartite.lift(edges, self.spectrum.vectors[:, : self.centers.shape[1]])
+    @property
+    def vectors(self) -> npt.NDArray[np.float32]:
+        """The representatives' vectors that the centres live among."""
+        return np.ascontiguousarray(self.spectrum.vectors[:, : self.centers.shape[1]])
 
-    def label(self, raw: Block, first_row: int = 0) -> npt.NDArray[np.int32]:
-        """Labels of raw rows."""
-        return label_embedded(self.embed(raw, first_row), self.centers)
+    def edges(self, raw: Block, first_row: int = 0) -> bipartite.Edges:
+        """Edges of raw rows."""
+        return bipartite.new_edges(self.space.prepare(raw, first_row), self.index, self.sigma)
 
 
-class USPEC(
-    CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
-):
-    """Ultra-scalable spectral clustering."""
+class USPEC(RowEstimator):
+    """Ultra-scalable spectral clustering (U-SPEC).
+
+    Finds clusters of any shape in millions of rows. A few representatives stand for the data; every row is tied to
+    its nearest representatives; the bipartite graph of rows and representatives is cut through an eigenproblem of
+    the representatives' size. Time and memory grow linearly with the number of rows.
+
+    Parameters
+    ----------
+    n_clusters : int or "auto", default=8
+        Number of clusters. "auto" takes the number at the largest eigengap, between 2 and 50.
+    n_representatives : int, default=1000
+        Number of representatives, p. Small data uses at most a third of its rows.
+    n_neighbors : int, default=5
+        Nearest representatives each row is tied to, K.
+    selection : {"hybrid", "random", "kmeans"}, default="hybrid"
+        How representatives are chosen: k-means centres of a random sample, random rows, or k-means centres of all
+        rows (slow, rarely better).
+    candidate_factor : int, default=10
+        The sample of "hybrid" has this many times `n_representatives` rows.
+    neighbors : {"approx", "exact"}, default="approx"
+        Search nearest representatives coarse-to-fine, as the paper does, or exactly.
+    neighborhood_factor : int, default=10
+        The approximate search looks at this many times `n_neighbors` representatives around the nearest one found.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        Distance. "cosine" scales rows to unit length first; rows of zeros are refused.
+    n_init : int, default=3
+        Starts of the k-means that turns the embedding into labels; the best is kept.
+    max_iter : int, default=100
+        Iterations of that k-means, at most.
+    regularization : float, default=1e-3
+        Weight of a faint edge between all representatives, as a share of their mean degree. It joins the pieces of a
+        graph that falls apart, so that outliers do not take a cluster each. 0 is the paper to the letter.
+    random_state : int, RandomState, Generator or None, default=None
+        The same number gives the same labels, for any `n_jobs`.
+    n_jobs : int or None, default=None
+        Threads. None and -1 mean every core the process may use.
+    verbose : int, default=0
+        1 shows phases, a progress bar and times on standard error.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,), int32
+        Cluster of each row.
+    representatives_ : ndarray of shape (p, n_features), float64
+        The representatives (under the cosine metric: directions).
+    sigma_ : float
+        Width of the Gaussian affinity: the mean distance of rows to their K nearest representatives.
+    eigenvalues_ : ndarray, float64
+        Largest eigenvalues of the representatives' normalised affinity, descending from 1.
+    n_iter_ : int
+        Passes that the last k-means made over all rows.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X had them.
+
+    See Also
+    --------
+    sklearn.cluster.SpectralClustering : Spectral clustering on all pairs of rows, for up to some ten thousand rows.
+    sklearn.cluster.KMeans : Faster on compact clusters, cannot follow others.
+
+    Notes
+    -----
+    `labels_` equals ``predict(X)`` for the X that was fitted, bit for bit.
+
+    Sizes: beside X and the labels a fit holds about 42 bytes per row at K = 5; a pickled model holds the labels and a
+    few MB.
+
+    References
+    ----------
+    D. Huang, C.-D. Wang, J.-S. Wu, J.-H. Lai, C.-K. Kwoh. "Ultra-Scalable Spectral Clustering and Ensemble
+    Clustering". IEEE Transactions on Knowledge and Data Engineering 32 (6), 2020.
+
+    Examples
+    --------
+    >>> from ultraspec import USPEC, datasets, metrics
+    >>> X, y = datasets.generate("cc", 20_000, random_state=0)  # three concentric circles
+    >>> model = USPEC(n_clusters=3, random_state=0).fit(X)
+    >>> metrics.nmi(y, model.labels_) > 0.99
+    True
+    >>> model.predict([[0.0, 0.35], [0.0, 0.33]]).tolist() == model.labels_[y == 2][:2].tolist()
+    True
+    >>> model.cut(2).labels_.max()
+    np.int32(1)
+    """
 
     def __init__(
         self,
-        n_clusters: int | str = 8,
+        n_clusters: int | Literal["auto"] = 8,
         *,
         n_representatives: int = 1000,
         n_neighbors: int = 5,
@@ -86,32 +167,227 @@ class USPEC(
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> USPEC:  # noqa: ARG002
+        """Cluster the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Any numeric type and memory order; read-only and memory-mapped arrays are not copied.
+        y : Ignored
+            For the interface.
+
+        Returns
+        -------
+        USPEC
+            The fitted estimator itself.
+        """
+        self._check_parameters()
         rows = open_input(self, X, reset=True)
-        seeds = [np.random.default_rng(s) for s in seed_sequence(self.random_state).spawn(4)]
-        reporter = report_to_callbacks(self, Console("USPEC") if self.verbose else Silent())
-        names = getattr(self, "feature_names_in_", None)
-        k = self.n_clusters
+        wanted = 1 if self.n_clusters == "auto" else int(self.n_clusters)
+        if rows.n_rows < wanted:
+            raise ValueError(
+                f"n_samples={rows.n_rows} rows cannot make n_clusters={wanted} clusters. "
+                "Pass more rows or a smaller n_clusters."
+            )
+        seeds = seed_sequence(self.random_state).spawn(4)
+        chance = [np.random.default_rng(seed) for seed in seeds]
+        reporter = self._reporter()
         with ThreadEngine(self.n_jobs, reporter) as engine:
             with reporter.phase("survey"):
-                space = survey(rows, self.metric, seeds[0], engine, names)
+                space = survey(rows, self.metric, chance[0], engine, getattr(self, "feature_names_in_", None))
                 prepared = PreparedRows(rows, space)
             with reporter.phase("representatives"):
-                p = representatives.count_representatives(rows.n_rows, self.n_representatives, k, self.n_neighbors)
-                R = representatives.select(prepared, p, self.selection, self.candidate_factor, seeds[1], engine)
-            with reporter.phase("index"):
-                index = RepresentativeIndex.build(
-                    R, self.n_neighbors, self.neighborhood_factor, self.neighbors == "exact", seeds[2], engine
+                p = representatives.count(rows.n_rows, self.n_representatives, wanted, self.n_neighbors)
+                R = representatives.select(
+                    prepared, p, self.selection, self.candidate_factor, chance[1], engine, unit=self.metric == "cosine"
                 )
             with reporter.phase("neighbors"):
+                exact = self.neighbors == "exact"
+                index = RepresentativeIndex.build(
+                    R, self.n_neighbors, self.neighborhood_factor, exact, chance[2], engine
+                )
                 edges, sigma = bipartite.connect(prepared, index, engine)
             with reporter.phase("graph"):
                 graph = bipartite.reduce_graph(edges, sigma, len(R), rows.blocks(), engine)
             with reporter.phase("eigenvectors"):
-                spectrum = bipartite.transfer_cut(graph, max(KEPT_VECTORS, k), self.regularization, index.representatives)
+                n_vectors = max(KEPT_VECTORS, wanted + 1)
+                spectrum = bipartite.transfer_cut(graph, n_vectors, self.regularization, index.representatives)
+            if self.n_clusters == "auto":
+                wanted = bipartite.largest_eigengap(spectrum.eigenvalues[: MOST_AUTO_CLUSTERS + 1])
             with reporter.phase("labels"):
-                pass
-                found = discretize.kmeans(edges, spectrum.vectors[:, :k], k, self.n_init, self.max_iter, seeds[3], engine)
+                found = self._discretize(edges, spectrum, wanted, seeds[3], engine)
             reporter.close()
-        self.labels_ = found.labels
+        self._warn_of_pieces(graph.pieces(), wanted)
+        self._keep(Model(space, index, sigma, spectrum, found.centers), edges, found, seeds[3])
         return self
+
+    def predict(self, X: Any) -> npt.NDArray[np.int32]:
+        """Cluster of each row of X, also of rows that were not fitted.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int32
+        """
+        check_is_fitted(self)
+        model, vectors = self._model, self._model.vectors
+
+        def label(raw: Block, first_row: int) -> npt.NDArray[np.int32]:
+            return discretize.label(model.edges(raw, first_row), vectors, model.centers)
+
+        rows = open_input(self, X, reset=False)
+        return self._map_rows(rows, label, np.empty(rows.n_rows, dtype=np.int32))
+
+    def transform(self, X: Any) -> npt.NDArray[np.float32]:
+        """Spectral embedding of X: rows of unit length, in which the clusters are compact.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters), float32
+        """
+        check_is_fitted(self)
+        model, vectors = self._model, self._model.vectors
+
+        def embed(raw: Block, first_row: int) -> npt.NDArray[np.float32]:
+            return bipartite.lift(model.edges(raw, first_row), vectors)
+
+        rows = open_input(self, X, reset=False)
+        return self._map_rows(rows, embed, np.empty((rows.n_rows, vectors.shape[1]), dtype=np.float32))
+
+    def cut(self, n_clusters: int, X: Any = None) -> USPEC:
+        """The same graph and eigenvectors cut into another number of clusters, without fitting again.
+
+        Parameters
+        ----------
+        n_clusters : int
+            Number of clusters, up to 60 (or what was fitted, if more).
+        X : array-like, optional
+            The rows that were fitted. Needed only where the model was unpickled or loaded, as the rows' edges (30
+            bytes each) are not kept in files.
+
+        Returns
+        -------
+        USPEC
+            A new fitted estimator with these clusters; this one stays as it is.
+
+        Examples
+        --------
+        >>> from ultraspec import USPEC, datasets
+        >>> X, _ = datasets.generate("sf", 5_000, random_state=0)
+        >>> model = USPEC(2, random_state=0).fit(X)
+        >>> [len(set(model.cut(k).labels_)) for k in (2, 3, 4)]
+        [2, 3, 4]
+        """
+        check_is_fitted(self)
+        model = self._model
+        check_integer("n_clusters", n_clusters, least=1)
+        kept = model.spectrum.vectors.shape[1]
+        if n_clusters > kept:
+            raise ValueError(
+                f"This model keeps {kept} eigenvectors, too few for n_clusters={n_clusters}. "
+                f"Fit anew with n_clusters={n_clusters}."
+            )
+        reporter = self._reporter()
+        with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("labels"):
+            edges = self._fitted_edges(X, engine)
+            found = self._discretize(edges, model.spectrum, int(n_clusters), self._labels_seed, engine)
+        other = copy.copy(self)
+        other.n_clusters = int(n_clusters)
+        other._keep(replace(model, centers=found.centers), edges, found, self._labels_seed)
+        return other
+
+    def _check_parameters(self) -> None:
+        if self.n_clusters != "auto":
+            check_integer("n_clusters", self.n_clusters, least=1, other=" or 'auto'")
+        self._check_graph_parameters()
+        if self.n_clusters != "auto" and self.n_clusters > self.n_representatives:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} is more than n_representatives={self.n_representatives}: clusters are "
+                "groups of representatives. Raise n_representatives."
+            )
+
+    def _discretize(
+        self,
+        edges: bipartite.Edges,
+        spectrum: bipartite.Spectrum,
+        k: int,
+        seed: np.random.SeedSequence,
+        engine: ThreadEngine,
+    ) -> Clustering:
+        """k-means on the embedding; only clusters that have rows are kept and numbered."""
+        chance = np.random.default_rng(seed)
+        found = discretize.kmeans(edges, spectrum.vectors[:, :k], k, self.n_init, self.max_iter, chance, engine)
+        used = np.flatnonzero(found.counts)
+        if used.size < k:
+            warnings.warn(
+                f"Found {used.size} clusters instead of {k}: the rows have only so many distinct places in the graph "
+                "of representatives. X may have too few distinct rows; otherwise raise n_representatives.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+            labels = np.searchsorted(used, found.labels).astype(np.int32)
+            found = replace(found, labels=labels, centers=found.centers[used])
+        return found
+
+    def _keep(self, model: Model, edges: bipartite.Edges, found: Clustering, seed: np.random.SeedSequence) -> None:
+        """Set what a fitted estimator has."""
+        self.labels_ = found.labels
+        self.n_iter_ = found.n_iter
+        self.representatives_ = model.space.restore(model.index.representatives)
+        self.sigma_ = model.sigma * model.space.scale
+        self.eigenvalues_ = model.spectrum.eigenvalues
+        self._n_features_out = model.centers.shape[1]
+        self._model, self._edges, self._labels_seed = model, edges, seed
+
+    def _fitted_edges(self, X: Any, engine: ThreadEngine) -> bipartite.Edges:
+        if X is None:
+            if self._edges is None:
+                raise ValueError("This model came from a file, which holds no rows. Call cut(n_clusters, X) with them.")
+            return self._edges
+        rows = open_input(self, X, reset=False)
+        if rows.n_rows != len(self.labels_):
+            raise ValueError(f"X has {rows.n_rows} rows, but {len(self.labels_)} rows were fitted. Pass the same rows.")
+        model, names = self._model, getattr(self, "feature_names_in_", None)
+
+        def connect(span: tuple[int, int]) -> bipartite.Edges:
+            raw = rows.read(*span)
+            check_finite(raw, span[0], names)
+            return model.edges(raw, span[0])
+
+        parts = engine.map(connect, rows.blocks())
+        return bipartite.Edges(np.concatenate([e.ids for e in parts]), np.concatenate([e.weights for e in parts]))
+
+    def _warn_of_pieces(self, sizes: npt.NDArray[np.int64], k: int) -> None:
+        if len(sizes) <= k:
+            return
+        shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (", ..." if len(sizes) > 5 else "")
+        done = (
+            f"Faint edges (regularization={self.regularization:g}) joined them, so clusters follow the larger pieces"
+            if self.regularization > 0
+            else "regularization=0 leaves them apart, so which pieces share a cluster is arbitrary"
+        )
+        warnings.warn(
+            f"The graph is in {len(sizes)} pieces that share no edge (rows: {shown}; smallest {sizes[-1]:,}), more "
+            f"than the {k} clusters. {done}. To change this, raise n_clusters if the pieces are real, "
+            f"raise n_neighbors (now {self.n_neighbors}) or lower n_representatives (now {self.n_representatives}) to "
+            "join them, or drop outliers.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without the rows' edges: a model in a file stays small."""
+        state = dict(super().__getstate__())
+        if "_edges" in state:
+            state["_edges"] = None
+        return state

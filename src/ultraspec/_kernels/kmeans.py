@@ -60,6 +60,17 @@ def assign_products(products, half_norms, norms, labels, sq):
 
 
 @kernel
+def update_own(X, centers, is_moved, labels, sq, left):
+    """Measure rows whose own centre moved to it again; `left` tells which centres went away from their row."""
+    for i in range(X.shape[0]):
+        left[i] = False
+        if is_moved[labels[i]]:
+            s = squared_distance(X[i], centers[labels[i]])
+            left[i] = s > sq[i]
+            sq[i] = s
+
+
+@kernel
 def assign_embedded(ids, T, scales, products, half_norms, labels, sq):
     """Nearest centre of embedded rows, straight from their edges.
 

@@ -1,0 +1,65 @@
+"""What the estimators share: parameter checks, progress, and passes over the rows that a user gives."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+
+from ultraspec._callbacks import CallbackSupport, report_to_callbacks
+from ultraspec._validation import check_choice, check_integer, check_number
+from ultraspec.engines import ThreadEngine
+from ultraspec.progress import Console, Silent
+from ultraspec.rows import Block, Rows
+from ultraspec.space import check_finite
+
+MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would need 34 GB by then
+
+
+class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """Base of the estimators."""
+
+    def _check_graph_parameters(self) -> None:
+        """Check the parameters that choose the graph of rows and representatives."""
+        check_integer("n_representatives", self.n_representatives, least=1, most=MOST_REPRESENTATIVES)
+        check_integer("n_neighbors", self.n_neighbors, least=1)
+        if self.n_neighbors > self.n_representatives:
+            raise ValueError(
+                f"n_neighbors={self.n_neighbors} is more than n_representatives={self.n_representatives}: each row is "
+                "tied to its nearest representatives. Lower n_neighbors or raise n_representatives."
+            )
+        for name in ("candidate_factor", "neighborhood_factor", "n_init", "max_iter"):
+            check_integer(name, getattr(self, name), least=1)
+        check_choice("selection", self.selection, ("hybrid", "random", "kmeans"))
+        check_choice("neighbors", self.neighbors, ("approx", "exact"))
+        check_choice("metric", self.metric, ("euclidean", "cosine"))
+        check_number("regularization", self.regularization, least=0.0)
+        if self.n_jobs is not None:
+            check_integer("n_jobs", self.n_jobs, least=-sys.maxsize, other=" (not 0) or None")
+            if self.n_jobs == 0:
+                raise ValueError("n_jobs must not be 0: pass a number of threads, or None for every core.")
+
+    def _reporter(self) -> Silent:
+        return report_to_callbacks(self, Console(type(self).__name__) if self.verbose else Silent())
+
+    def _map_rows(self, rows: Rows, function: Callable[[Block, int], npt.NDArray[Any]], out: Any) -> Any:
+        """Fill `out` block by block with ``function(raw block, its first row)``."""
+        names = getattr(self, "feature_names_in_", None)
+
+        def run(span: tuple[int, int]) -> None:
+            raw = rows.read(*span)
+            check_finite(raw, span[0], names)
+            out[slice(*span)] = function(raw, span[0])
+
+        with ThreadEngine(self.n_jobs) as engine:
+            engine.map(run, rows.blocks())
+        return out
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = []  # the embedding is float32
+        return tags
