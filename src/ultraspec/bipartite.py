@@ -19,6 +19,8 @@ from ultraspec.engines import ThreadEngine
 from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.rows import Block, Rows
 
+NEGLIGIBLE = 1e-4  # distances of eigenvalues from one below this are alike for `largest_eigengap`
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -164,9 +166,16 @@ def transfer_cut(
     return Spectrum(np.clip(values, 0.0, 1.0), vectors)
 
 
-def largest_eigengap(eigenvalues: Floats) -> int:
-    """Number of clusters at the largest eigengap."""
-    return 2 + int(np.argmax(eigenvalues[1:-1] - eigenvalues[2:])) if len(eigenvalues) > 2 else len(eigenvalues)
+def largest_eigengap(eigenvalues: Floats, regularization: float) -> int:
+    """Number of clusters k >= 2 at the largest eigengap: where 1 - eigenvalue grows most from the k-th to the next.
+
+    Growth is taken as a ratio, since eigenvalues fall ever faster further down, whatever the clusters. Regularisation
+    lowers eigenvalues by a known factor, which is undone first; `NEGLIGIBLE` keeps rounding from looking like growth.
+    """
+    if len(eigenvalues) <= 2:
+        return len(eigenvalues)
+    away = np.maximum(1.0 - eigenvalues * (1.0 + regularization), 0.0) + NEGLIGIBLE
+    return 2 + int(np.argmax(away[2:] / away[1:-1]))
 
 
 def lift(edges: Edges, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -214,7 +214,8 @@ class USPEC(RowEstimator):
                 n_vectors = max(KEPT_VECTORS, wanted + 1)
                 spectrum = bipartite.transfer_cut(graph, n_vectors, self.regularization, index.representatives)
             if self.n_clusters == "auto":
-                wanted = bipartite.largest_eigengap(spectrum.eigenvalues[: MOST_AUTO_CLUSTERS + 1])
+                leading = spectrum.eigenvalues[: MOST_AUTO_CLUSTERS + 1]
+                wanted = bipartite.largest_eigengap(leading, self.regularization)
             with reporter.phase("labels"):
                 found = self._discretize(edges, spectrum, wanted, seeds[3], engine)
             reporter.close()

@@ -51,7 +51,8 @@ def reduce_pairs(ids, T, degrees, W, counts):
 def lift_row(ids, T, vectors, out):
     """One row's edges times the representatives' vectors (p, k), and the scale that makes its length one."""
     k = vectors.shape[1]
-    out[:] = 0
+    for c in range(k):
+        out[c] = 0
     for a in range(ids.shape[0]):
         vector = vectors[ids[a]]
         for c in range(k):

@@ -19,12 +19,14 @@ def assign_direct(X, centers, labels, sq):
     tile = np.empty((d, TILE), np.float32)
     buffer = np.empty(TILE, np.float32)
     at = np.empty(TILE, np.int32)
-    order = np.arange(n).astype(np.int32)
+    order = np.empty(n, np.int32)
+    for i in range(n):
+        order[i] = i
     changed = 0
     for low in range(0, n, TILE):
         m = min(TILE, n - low)
         load_tile(X, order, low, m, tile)
-        nearest_point(tile, m, centers, 0, centers.shape[0], sq[low : low + m], at, buffer)
+        nearest_point(tile, m, centers, np.int64(0), centers.shape[0], sq[low : low + m], at, buffer)
         for r in range(m):
             changed += labels[low + r] != at[r]
             labels[low + r] = at[r]
@@ -150,7 +152,9 @@ def spread_seeds(X, first, uniforms, chosen):
     Returns how many rows were chosen: fewer than asked where the distinct rows run out.
     """
     n = X.shape[0]
-    nearest = np.full(n, np.inf, np.float32)
+    nearest = np.empty(n, np.float32)
+    for i in range(n):
+        nearest[i] = np.inf
     chosen[0] = first
     for c in range(1, chosen.shape[0]):
         total = 0.0

@@ -53,8 +53,9 @@ def squared_to_point(tile, m, y, out):
 @kernel
 def nearest_point(tile, m, points, first, last, best, at, buffer):
     """For the first `m` rows of a tile, the nearest of ``points[first:last]``, the first one on ties."""
-    best[:m] = np.inf
-    at[:m] = first
+    for r in range(m):
+        best[r] = np.inf
+        at[r] = first
     for c in range(first, last):
         squared_to_point(tile, m, points[c], buffer)
         this = np.int32(c)  # of the width of `at`, or the loop would not vectorise
@@ -76,7 +77,8 @@ def load_tile(X, order, low, m, tile):
 @kernel
 def sort_by(keys, n_keys, order, starts):
     """Counting sort: `order` lists rows by key, those of key c at ``starts[c] : starts[c + 1]``."""
-    starts[:] = 0
+    for c in range(n_keys + 2):
+        starts[c] = 0
     for i in range(keys.shape[0]):
         starts[keys[i] + 2] += 1
     for c in range(2, n_keys + 2):
@@ -92,7 +94,8 @@ def insert_tile(m, candidate, buffer, carried, best, best_ids):
 
     Each list passes its displaced entry on to the next place, for all rows at once and without a branch.
     """
-    carried[:m] = candidate
+    for r in range(m):
+        carried[r] = candidate
     for k in range(best.shape[0]):
         for r in range(m):
             value = buffer[r]
@@ -151,15 +154,18 @@ def search_coarse_to_fine(X, centers, starts, R, lists, reach, ids, sq):
     carried = np.empty(TILE, np.int32)
     best = np.empty((K, TILE), np.float32)
     best_ids = np.empty((K, TILE), np.int32)
-    order = np.arange(n).astype(np.int32)
+    order = np.empty(n, np.int32)
     keys = np.empty(n, np.int32)
     to_owner = np.empty(n, np.float32)
     runs = np.empty(max(p, z) + 2, np.int64)
+    for i in range(n):
+        order[i] = i
     for low in range(0, n, TILE):
         m = min(TILE, n - low)
         load_tile(X, order, low, m, tile)
-        nearest_point(tile, m, centers, 0, z, nearest, at, buffer)
-        keys[low : low + m] = at[:m]
+        nearest_point(tile, m, centers, np.int64(0), z, nearest, at, buffer)
+        for r in range(m):
+            keys[low + r] = at[r]
     sort_by(keys, z, order, runs)
     for g in range(z):
         for low in range(runs[g], runs[g + 1], TILE):
@@ -176,7 +182,9 @@ def search_coarse_to_fine(X, centers, starts, R, lists, reach, ids, sq):
             load_tile(X, order, low, m, tile)
             for r in range(m):
                 nearest[r] = to_owner[order[low + r]]
-            best[:, :m] = np.inf
+            for k in range(K):
+                for r in range(m):
+                    best[k, r] = np.inf
             for c in range(L):
                 if c % 8 == 0 and c >= K and not any_in_reach(m, reach[owner, c], nearest, best[K - 1]):
                     break
@@ -228,7 +236,8 @@ def search_lists(X, order, R, owners, lists, reach, ids, sq):
     for i in order:
         best = sq[i]
         best_ids = ids[i]
-        best[:] = np.inf
+        for k in range(K):
+            best[k] = np.inf
         to_owner = np.sqrt(squared_distance(X[i], R[owners[i]]))
         for c in range(lists.shape[1]):
             gap = np.float32(0.9999) * reach[owners[i], c] - np.float32(1.0001) * to_owner
@@ -258,7 +267,8 @@ def search_products(X, R, products, half_norms, error, ids, sq):
         longest = max(longest, half_norms[r])
     longest = np.sqrt(np.float32(2.0) * longest)
     for i in range(n):
-        scores[:] = np.inf
+        for k in range(K):
+            scores[k] = np.inf
         length = np.float32(0.0)
         for j in range(X.shape[1]):
             length += X[i, j] * X[i, j]
@@ -269,7 +279,8 @@ def search_products(X, R, products, half_norms, error, ids, sq):
         limit = scores[K - 1] + error * (np.sqrt(length) + longest) * longest
         best = sq[i]
         best_ids = ids[i]
-        best[:] = np.inf
+        for k in range(K):
+            best[k] = np.inf
         for r in range(p):
             if half_norms[r] - products[i, r] <= limit:
                 s = squared_distance(X[i], R[r])

@@ -13,7 +13,8 @@ def sparse_products(indptr, indices, data, table, out):
     """Inner products of sparse rows with the columns of `table` (d, columns), written to `out` (n, columns)."""
     for i in range(out.shape[0]):
         row = out[i]
-        row[:] = 0
+        for c in range(row.shape[0]):
+            row[c] = 0
         for a in range(indptr[i], indptr[i + 1]):
             v = data[a]
             column = table[indices[a]]
@@ -49,7 +50,8 @@ def search_sparse(indptr, indices, data, products, table, norms, starts, lists, 
     chosen = np.empty(K, np.uint16)
     for i in range(n):
         dots = products[i]
-        scores[:] = np.inf
+        for k in range(K):
+            scores[k] = np.inf
         if exact:
             for r in range(p):
                 if half[r] - dots[r] < scores[K - 1]:
@@ -69,7 +71,8 @@ def search_sparse(indptr, indices, data, products, table, norms, starts, lists, 
                     insert_sorted(scores, chosen, half[r] - dots[r], np.uint16(r))
         best = sq[i]
         best_ids = ids[i]
-        best[:] = np.inf
+        for k in range(K):
+            best[k] = np.inf
         for k in range(K):
             r = np.int64(chosen[k])
             s = sparse_squared(indptr, indices, data, i, table, r, norms[r])

@@ -1,0 +1,215 @@
+"""U-SPEC against scikit-learn on the same data in the same run: times, ratios, memory, start-up.
+
+Every ratio is of medians of alternating runs after a warm-up. Nothing else should run on the machine meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import fetch, machine, read_set, store
+from sklearn.cluster import KMeans, SpectralClustering
+from threadpoolctl import threadpool_limits
+
+from ultraspec import USPEC
+from ultraspec.engines import ThreadEngine
+from ultraspec.neighbors import RepresentativeIndex
+from ultraspec.representatives import select
+from ultraspec.rows import ArrayRows
+
+# name, data set, rows, clusters, peer, at most so many times the peer's time
+RATIOS: list[tuple[str, str, int | None, int, Callable[[int], Any], float]] = [
+    ("CG-10M", "cg", 10_000_000, 11, lambda k: KMeans(k, n_init=1, random_state=0), 0.5),
+    ("CC-10M", "cc", 10_000_000, 3, lambda k: KMeans(k, n_init=1, random_state=0), 0.8),
+    ("MNIST", "mnist", None, 10, lambda k: KMeans(k, n_init=1, random_state=0), 0.5),
+    ("Covertype", "covertype", None, 7, lambda k: KMeans(k, n_init=1, random_state=0), 0.8),
+    (
+        "PenDigits",
+        "pendigits",
+        None,
+        10,
+        lambda k: SpectralClustering(k, affinity="nearest_neighbors", random_state=0),
+        0.3,
+    ),
+]
+
+
+def clock(function: Callable[[], Any]) -> float:
+    gc.collect()
+    started = time.perf_counter()
+    function()
+    return time.perf_counter() - started
+
+
+def ratios(result: dict[str, Any], repeats: int) -> None:
+    for name, dataset, n_rows, k, make_peer, limit in RATIOS:
+        X, _ = read_set(dataset, n_rows)
+        X = X.astype(np.float32)
+        USPEC(k, random_state=0).fit(X)
+        ours, peers = [], []
+        for seed in range(repeats):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                peers.append(clock(lambda: make_peer(k).fit(X)))  # noqa: B023
+            ours.append(clock(lambda: USPEC(k, random_state=seed).fit(X)))  # noqa: B023
+        peer, own = statistics.median(peers), statistics.median(ours)
+        result["ratios"][name] = {
+            "peer": type(make_peer(k)).__name__,
+            "peer_seconds": peers,
+            "seconds": ours,
+            "ratio": own / peer,
+            "limit": limit,
+        }
+        print(f"{name:<10} {own:7.2f} s   {type(make_peer(k)).__name__} {peer:7.2f} s   ratio {own / peer:.2f} (<= {limit})")
+        store("speed", result)
+
+
+def scaling(result: dict[str, Any], repeats: int) -> None:
+    medians = {}
+    for n_rows in (1_000_000, 10_000_000):
+        X, _ = read_set("cg", n_rows)
+        medians[n_rows] = statistics.median(
+            clock(lambda: USPEC(11, random_state=seed).fit(X))  # noqa: B023
+            for seed in range(repeats)
+        )
+    growth = medians[10_000_000] / medians[1_000_000]
+    result["scaling"] = {"seconds": {str(n): s for n, s in medians.items()}, "growth": growth, "limit": 10.5}
+    print(f"CG 10M / 1M: {growth:.2f} x the time (<= 10.5)")
+    store("speed", result)
+
+
+MEMORY = """
+import json, resource, sys
+import numpy as np
+import psutil
+from ultraspec import USPEC
+X = np.load(sys.argv[1])
+USPEC(11, random_state=0).fit(X[:20000])
+before = psutil.Process().memory_info().rss
+model = USPEC(11, random_state=0).fit(X)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps((peak - before)))
+"""
+
+
+def memory(result: dict[str, Any]) -> None:
+    n_rows = 10_000_000
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cg.npy"
+        np.save(path, read_set("cg", n_rows)[0])
+        above = int(python(MEMORY, str(path)))
+    limit = 48 * n_rows + 300_000_000
+    result["memory"] = {"rows": n_rows, "bytes_above_input": above, "limit": limit}
+    print(f"Peak memory above the input at 10M: {above / 1e6:.0f} MB, {above / n_rows:.1f} bytes a row (<= {limit / 1e6:.0f} MB)")
+    store("speed", result)
+
+
+START = """
+import sys, time
+import numpy as np
+started = time.perf_counter()
+import ultraspec
+imported = time.perf_counter() - started
+rng = np.random.default_rng(0)
+X = rng.normal(size=(20000, 2)).astype(np.float32)
+from ultraspec import USPEC
+times = []
+for _ in range(4):
+    started = time.perf_counter()
+    USPEC(5, random_state=0).fit(X)
+    times.append(time.perf_counter() - started)
+print([imported, times[0] - sorted(times[1:])[1]])
+"""
+
+
+def start(result: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as cache:
+        imported, cold = json.loads(python(START, NUMBA_CACHE_DIR=cache))
+        warm = [json.loads(python(START, NUMBA_CACHE_DIR=cache)) for _ in range(3)]
+    result["start"] = {
+        "import_seconds": statistics.median([imported, *(w[0] for w in warm)]),
+        "first_fit_ever_extra": cold,
+        "first_fit_in_process_extra": statistics.median(w[1] for w in warm),
+        "limits": {"import_seconds": 0.7, "first_fit_ever_extra": 8.0, "first_fit_in_process_extra": 1.0},
+    }
+    print({k: round(v, 2) for k, v in result["start"].items() if k != "limits"})
+    store("speed", result)
+
+
+def python(code: str, *arguments: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, **environment},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip()
+
+
+def peak(result: dict[str, Any]) -> None:
+    """Share of the machine's matrix-product peak that the neighbour search reaches."""
+    random = np.random.default_rng(0)
+    a, b = random.random((4096, 1024), dtype=np.float32), random.random((1024, 4096), dtype=np.float32)
+    with threadpool_limits(os.cpu_count()):
+        best = 2 * 4096 * 4096 * 1024 / min(clock(lambda: a @ b) for _ in range(5)) / 1e9
+    result["peak"] = {"gemm_gflops": best, "search": {}}
+    for name, dataset, n_rows in (("CG-2M", "cg", 2_000_000), ("MNIST", "mnist", None)):
+        X = read_set(dataset, n_rows)[0].astype(np.float32)
+        X /= np.abs(X).max()
+        n, d = X.shape
+        for exact in (False, True):
+            with ThreadEngine(None) as engine:
+                R = select(ArrayRows(X), 1000, "hybrid", 10, random, engine)
+                index = RepresentativeIndex.build(R, 5, 10, exact, random, engine)
+                rows = ArrayRows(X)
+
+                def run(span: tuple[int, int], index: Any = index, rows: Any = rows) -> int:
+                    return len(index.query(rows.read(*span))[0])
+
+                engine.map(run, rows.blocks()[:2])
+                seconds = statistics.median(clock(lambda: engine.map(run, rows.blocks())) for _ in range(3))  # noqa: B023
+            z = len(index.centers)
+            pairs = 1000 if exact else z + 1000 / z + index.lists.shape[1]
+            gflops = n * pairs * 3 * d / seconds / 1e9
+            form = "exact" if exact else "approx"
+            result["peak"]["search"][f"{name} {form}"] = {"seconds": seconds, "gflops": gflops, "share": gflops / best}
+            print(f"{name} {form}: {seconds:.2f} s, {gflops:.0f} of {best:.0f} GFLOP/s = {gflops / best:.0%}")
+    store("speed", result)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", nargs="*", default=["ratios", "scaling", "memory", "start", "peak"])
+    options = parser.parse_args()
+    result = fetch("speed")
+    result["machine"] = machine()
+    result.setdefault("ratios", {})
+    if "start" in options.only:
+        start(result)
+    if "peak" in options.only:
+        peak(result)
+    if "ratios" in options.only:
+        ratios(result, options.repeats)
+    if "scaling" in options.only:
+        scaling(result, options.repeats)
+    if "memory" in options.only:
+        memory(result)
+
+
+if __name__ == "__main__":
+    main()

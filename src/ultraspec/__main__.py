@@ -1,0 +1,5 @@
+"""``python -m ultraspec``."""
+
+from ultraspec.cli import main
+
+main()

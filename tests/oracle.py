@@ -1,0 +1,149 @@
+"""U-SPEC slowly and to the letter: what every fast path is compared with.
+
+Each function is one sentence of the paper (section 3.1), in float64 NumPy and in the paper's words. Where the paper is
+silent the authors' code decides: rows of the embedding get unit length, the factor 1 / (1 - gamma) is left out, and an
+object whose affinities all vanish keeps a degree of eps. Nothing here is shared with the library.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+EPS = np.finfo(np.float64).eps
+
+
+def squared_distances(X, Y):
+    """||x - y||^2 of every pair, by subtraction."""
+    X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
+    return np.array([((x - Y) ** 2).sum(axis=1) for x in X]).reshape(len(X), len(Y))
+
+
+# Phase 2: K-nearest representatives
+
+
+def rep_cluster_centers(R, starts):
+    """y_j, the mean of the representatives in rep-cluster j."""
+    R = np.asarray(R, dtype=np.float64)
+    return np.array([R[low:high].mean(axis=0) for low, high in zip(starts[:-1], starts[1:], strict=True)])
+
+
+def neighborhoods(R, length):
+    """Each representative, then its nearest neighbours: `length` ids in all."""
+    sq = squared_distances(R, R)
+    np.fill_diagonal(sq, -1.0)
+    return np.argsort(sq, axis=1, kind="stable")[:, :length]
+
+
+def nearest_of(X, R, candidates, K):
+    """For each object the K nearest of its row of candidate representatives: ids and distances."""
+    sq = np.array([squared_distances(x[None], R[c])[0] for x, c in zip(X, candidates, strict=True)])
+    order = np.argsort(sq, axis=1, kind="stable")[:, :K]
+    return np.take_along_axis(candidates, order, axis=1), np.sqrt(np.take_along_axis(sq, order, axis=1))
+
+
+def approx_neighbors(X, R, centers, starts, lists, K):
+    """Steps 1 to 3; rep-cluster j holds the representatives ``starts[j] .. starts[j + 1]``."""
+    nearest_cluster = squared_distances(X, centers).argmin(axis=1)
+    owners = []
+    for x, j in zip(X, nearest_cluster, strict=True):
+        members = np.arange(starts[j], starts[j + 1])
+        owners.append(members[squared_distances(x[None], R[members])[0].argmin()])
+    return nearest_of(X, R, np.asarray(lists, dtype=np.int64)[owners], K)
+
+
+def exact_neighbors(X, R, K):
+    """The K nearest of all representatives."""
+    return nearest_of(X, R, np.tile(np.arange(len(R)), (len(X), 1)), K)
+
+
+# The affinity sub-matrix
+
+
+def sigma(distances):
+    """The average distance between the objects and their K-nearest representatives; 1 if all are zero."""
+    return distances.mean() or 1.0
+
+
+def affinity(ids, distances, sigma, p):
+    """B (N x p): exp(-d^2 / (2 sigma^2)) at the K-nearest representatives, zero elsewhere."""
+    exponents = -(distances**2) / (2 * sigma**2)
+    values = np.exp(exponents)
+    faint = values.sum(axis=1) < EPS  # would divide by zero: keep the proportions, at a degree of eps
+    shifted = np.exp(exponents[faint] - exponents[faint].max(axis=1, keepdims=True))
+    values[faint] = EPS * shifted / shifted.sum(axis=1, keepdims=True)
+    B = np.zeros((len(ids), p))
+    np.put_along_axis(B, np.asarray(ids, dtype=np.int64), values, axis=1)
+    return B
+
+
+# Phase 3: bipartite graph partitioning
+
+
+def transition(B):
+    """T = D_X^-1 B."""
+    return B / B.sum(axis=1, keepdims=True)
+
+
+def reduced_affinity(B):
+    """W = B' D_X^-1 B."""
+    return B.T @ transition(B)
+
+
+def transfer_cut(W, k, regularization=0.0):
+    """Leading eigenvalues of D^-1/2 W D^-1/2 and D^-1/2 V, with NaN for representatives that no object uses.
+
+    Regularised: W + tau * mean(d) / p between all pairs, degrees taken from the sum.
+    """
+    used = np.flatnonzero(W.diagonal() > 0)
+    W_used = W[np.ix_(used, used)]
+    W_used = W_used + regularization * W_used.sum(axis=1).mean() / len(used)
+    roots = np.sqrt(W_used.sum(axis=1))
+    eigenvalues, V = np.linalg.eigh(W_used / np.outer(roots, roots))
+    k = min(k, len(used))
+    vectors = np.full((len(W), k), np.nan)
+    vectors[used] = V[:, ::-1][:, :k] / roots[:, None]
+    return eigenvalues[::-1][:k], vectors
+
+
+def embedding(B, vectors):
+    """Rows of T D^-1/2 V, each of unit length."""
+    rows = transition(B) @ np.nan_to_num(vectors)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+# k-means
+
+
+def assign(X, centers):
+    """The nearest centre of each row."""
+    return squared_distances(X, centers).argmin(axis=1)
+
+
+def cluster_means(X, labels, centers):
+    """Mean row of each cluster; a cluster without rows keeps its centre."""
+    X = np.asarray(X, dtype=np.float64)
+    return np.array([X[labels == c].mean(axis=0) if (labels == c).any() else y for c, y in enumerate(centers)])
+
+
+def kmeans(X, centers, max_iter):
+    """Lloyd's k-means: every set of centres on the way, and the labels that the last one gives."""
+    path = [np.asarray(centers, dtype=np.float64)]
+    labels = assign(X, path[-1])
+    while len(path) < max_iter:
+        centers = cluster_means(X, labels, path[-1])
+        before, labels = labels, assign(X, centers)
+        path.append(centers)
+        if (labels == before).all():
+            break
+    return labels, path
+
+
+def spread_seeds(X, first, uniforms):
+    """k-means++: each further row is drawn with probability proportional to its squared distance to those chosen."""
+    chosen = [first]
+    for u in uniforms[1:]:
+        nearest = squared_distances(X, X[chosen]).min(axis=1)
+        if not nearest.any():
+            break
+        chosen.append(int(np.searchsorted(np.cumsum(nearest), u * nearest.sum())))
+    return chosen
