@@ -73,7 +73,9 @@ def ratios(result: dict[str, Any], repeats: int) -> None:
             "ratio": own / peer,
             "limit": limit,
         }
-        print(f"{name:<10} {own:7.2f} s   {type(make_peer(k)).__name__} {peer:7.2f} s   ratio {own / peer:.2f} (<= {limit})")
+        print(
+            f"{name:<10} {own:7.2f} s   {type(make_peer(k)).__name__} {peer:7.2f} s   ratio {own / peer:.2f} (<= {limit})"
+        )
         store("speed", result)
 
 
@@ -113,7 +115,9 @@ def memory(result: dict[str, Any]) -> None:
         above = int(python(MEMORY, str(path)))
     limit = 48 * n_rows + 300_000_000
     result["memory"] = {"rows": n_rows, "bytes_above_input": above, "limit": limit}
-    print(f"Peak memory above the input at 10M: {above / 1e6:.0f} MB, {above / n_rows:.1f} bytes a row (<= {limit / 1e6:.0f} MB)")
+    print(
+        f"Peak memory above the input at 10M: {above / 1e6:.0f} MB, {above / n_rows:.1f} bytes a row (<= {limit / 1e6:.0f} MB)"
+    )
     store("speed", result)
 
 

@@ -46,7 +46,7 @@ class Case:
     def _both(self):
         both = points(self.kind, self.n + self.p, self.d, self.random)
         X, R = both[: self.n], both[self.n :]
-        X[: self.n // 8] = R[: self.n // 8][np.arange(self.n // 8) % self.p] if self.p < self.n // 8 else R[: self.n // 8]
+        X[: self.n // 8] = R[np.arange(self.n // 8) % self.p]
         return X, R
 
     @property

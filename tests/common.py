@@ -14,7 +14,7 @@ import scipy.sparse
 from ultraspec import metrics
 
 
-def blobs(n=1500, k=4, d=2, seed=0):
+def blobs(n=1500, k=4, d=3, seed=0):
     """Give k compact clusters without outliers, ten times their size apart, on a circle in a random plane."""
     rng = np.random.default_rng(seed)
     angles = 2 * np.pi * np.arange(k) / k

@@ -7,6 +7,8 @@ object whose affinities all vanish keeps a degree of eps. Nothing here is shared
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 EPS = np.finfo(np.float64).eps
@@ -24,7 +26,7 @@ def squared_distances(X, Y):
 def rep_cluster_centers(R, starts):
     """y_j, the mean of the representatives in rep-cluster j."""
     R = np.asarray(R, dtype=np.float64)
-    return np.array([R[low:high].mean(axis=0) for low, high in zip(starts[:-1], starts[1:], strict=True)])
+    return np.array([R[low:high].mean(axis=0) for low, high in pairwise(starts)])
 
 
 def neighborhoods(R, length):

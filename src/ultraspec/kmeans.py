@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec._kernels import kmeans as kernels
+from ultraspec._kernels.search import even_features
 from ultraspec._kernels.sparse import sparse_products
 from ultraspec.engines import ThreadEngine
 from ultraspec.rows import Block, Rows, sample_indices
@@ -136,6 +137,7 @@ class _RowAssigner:
 
     def __init__(self, rows: Rows, centers: Centers, moved: npt.NDArray[np.intp] | None) -> None:
         self._rows, self._centers, self._moved = rows, centers, moved
+        self._even_centers = even_features(centers)
         self._table = np.ascontiguousarray(centers.T)
         self._half_norms = (0.5 * np.einsum("ij,ij->i", centers, centers, dtype=np.float64)).astype(np.float32)
         self._moved_table = self._table if moved is None else np.ascontiguousarray(self._table[:, moved])
@@ -147,7 +149,7 @@ class _RowAssigner:
             kernels.add_sparse_rows(block.indptr, block.indices, block.data, labels, sums)
             return changed
         if block.shape[1] <= FEW_FEATURES:
-            changed = int(kernels.assign_direct(block, self._centers, labels, sq))
+            changed = int(kernels.assign_direct(block, self._even_centers, labels, sq))
         elif self._moved is None:
             changed = self._by_products(block, labels, sq)
         else:

@@ -102,9 +102,7 @@ class RepresentativeIndex:
         elif self.exact and not self._exact_by_lists:
             self._query_products(block, ids, sq)
         elif block.shape[1] <= FEW_FEATURES:
-            search.search_coarse_to_fine(
-                block, self.centers, self.starts, self.representatives, *self._neighborhoods, ids, sq
-            )
+            search.search_coarse_to_fine(block, *self._even_features, *self._neighborhoods, ids, sq)
         else:
             self._query_lists(block, ids, sq)
 
@@ -137,6 +135,11 @@ class RepresentativeIndex:
     def _exact_by_lists(self) -> bool:
         p, d = self.representatives.shape
         return d <= FEW_FEATURES and p <= EXACT_LIST_REPRESENTATIVES
+
+    @cached_property
+    def _even_features(self) -> tuple[npt.NDArray[Any], ...]:
+        """Centres, starts and representatives as `search_coarse_to_fine` wants them."""
+        return search.even_features(self.centers), self.starts, search.even_features(self.representatives)
 
     @cached_property
     def _neighborhoods(self) -> tuple[Ids, npt.NDArray[np.float32]]:

@@ -14,9 +14,9 @@ from ultraspec._kernels.search import TILE, load_tile, nearest_point, squared_di
 
 @kernel
 def assign_direct(X, centers, labels, sq):
-    """Nearest centre by direct distances; for few features."""
-    n, d = X.shape
-    tile = np.empty((d, TILE), np.float32)
+    """Nearest centre by direct distances; for few features. `centers` come from `even_features`."""
+    n = X.shape[0]
+    tile = np.empty((centers.shape[1], TILE), np.float32)
     buffer = np.empty(TILE, np.float32)
     at = np.empty(TILE, np.int32)
     order = np.empty(n, np.int32)

@@ -7,6 +7,7 @@ that row alone, bit for bit, whatever block it comes in: `predict` relies on it.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from ultraspec._kernels._jit import kernel, reordering_kernel
 
@@ -23,31 +24,26 @@ def squared_distance(x, y):
     return total
 
 
+def even_features(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """`points` with a column of zeros added where the number of features is odd, as `squared_to_point` wants it."""
+    return np.ascontiguousarray(np.pad(points, ((0, 0), (0, points.shape[1] % 2))))
+
+
 @kernel
 def squared_to_point(tile, m, y, out):
-    """Squared distances of the first `m` rows of a transposed tile (d, *) to the point `y`.
+    """Squared distances of the first `m` rows of a transposed tile (d, *) to the point `y`; d is even.
 
     Features are taken in pairs: it halves the traffic to `out`, and two features need no second look at it.
     """
-    d = tile.shape[0]
-    if d == 1:
-        for r in range(m):
-            s = tile[0, r] - y[0]
-            out[r] = s * s
-        return
     for r in range(m):
         s = tile[0, r] - y[0]
         t = tile[1, r] - y[1]
         out[r] = s * s + t * t
-    for j in range(2, d - 1, 2):
+    for j in range(2, tile.shape[0], 2):
         for r in range(m):
             s = tile[j, r] - y[j]
             t = tile[j + 1, r] - y[j + 1]
             out[r] += s * s + t * t
-    if d & 1:
-        for r in range(m):
-            s = tile[d - 1, r] - y[d - 1]
-            out[r] += s * s
 
 
 @kernel
@@ -67,11 +63,11 @@ def nearest_point(tile, m, points, first, last, best, at, buffer):
 
 @kernel
 def load_tile(X, order, low, m, tile):
-    """Copy the rows ``order[low : low + m]`` into the columns of `tile`."""
+    """Copy the rows ``order[low : low + m]`` into the columns of `tile`, which may have more features than they."""
+    d = X.shape[1]
     for r in range(m):
-        row = X[order[low + r]]
-        for j in range(X.shape[1]):
-            tile[j, r] = row[j]
+        for j in range(tile.shape[0]):
+            tile[j, r] = X[order[low + r], j] if j < d else np.float32(0.0)
 
 
 @kernel
@@ -135,7 +131,7 @@ def any_in_reach(m, reach, to_owner, limits):
 def search_coarse_to_fine(X, centers, starts, R, lists, reach, ids, sq):
     """The paper's three steps for a block of rows with few features.
 
-    centers : (z, d) centres of the rep-clusters.
+    centers, R : (z, d), (p, d) centres of the rep-clusters and representatives, from `even_features`.
     starts : (z + 1,) rep-cluster g holds the representatives ``R[starts[g]:starts[g + 1]]``.
     lists, reach : (p, L) each representative's neighbourhood, nearest first, and the distances.
 
@@ -143,10 +139,9 @@ def search_coarse_to_fine(X, centers, starts, R, lists, reach, ids, sq):
     are worked on together. The lists are sorted, so the triangle inequality ends a scan early without changing its
     result. With lists of all p representatives the search is exact.
     """
-    n, d = X.shape
-    K = ids.shape[1]
+    n, K = ids.shape
     p, L = lists.shape
-    z = centers.shape[0]
+    z, d = centers.shape
     tile = np.empty((d, TILE), np.float32)
     buffer = np.empty(TILE, np.float32)
     nearest = np.empty(TILE, np.float32)

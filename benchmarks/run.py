@@ -1,0 +1,25 @@
+"""All benchmarks, then RESULTS.md. ``--quick`` takes one repeat and two seeds of the small sets."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    quick = "--quick" in sys.argv
+    calls = [
+        ["speed.py", *(["--repeats", "1"] if quick else [])],
+        ["quality.py", *(["--seeds", "2", "--sets", "PenDigits", "USPS", "Letters", "TB-1M"] if quick else [])],
+        ["report.py"],
+    ]
+    for script, *options in calls:
+        print(f"== {script} {' '.join(options)}", flush=True)
+        subprocess.run([sys.executable, HERE / script, *options], check=True, cwd=HERE)
+
+
+if __name__ == "__main__":
+    main()
