@@ -3,13 +3,24 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test test-oldest check bench clean
 
 demo: $(VENV)/.core
 	$(BIN)/python -m ultraspec demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# The estimator on the oldest releases that are supported.
+OLDEST := numpy==1.26.* scipy==1.11.* scikit-learn==1.6.0 numba==0.60.* threadpoolctl==3.2.* pandas==2.2.*
+test-oldest: .venv-oldest/.ready
+	.venv-oldest/bin/python -m pytest -n auto tests/test_sklearn_api.py tests/test_neighbors.py tests/test_engine.py
+
+.venv-oldest/.ready: pyproject.toml Makefile
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --upgrade pip
+	.venv-oldest/bin/python -m pip install --quiet $(OLDEST) -e '.[test]'
+	@touch $@
 
 check: $(VENV)/.check
 	$(BIN)/ruff check .
@@ -33,4 +44,4 @@ $(VENV)/.%: $(VENV)/bin/python pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) dist build
+	rm -rf $(VENV) .venv-oldest dist build

@@ -14,7 +14,7 @@ import scipy.sparse
 from ultraspec import metrics
 
 
-def blobs(n=1500, k=4, d=3, seed=0):
+def blobs(n=1000, k=4, d=3, seed=0):
     """Give k compact clusters without outliers, ten times their size apart, on a circle in a random plane."""
     rng = np.random.default_rng(seed)
     angles = 2 * np.pi * np.arange(k) / k
@@ -24,7 +24,7 @@ def blobs(n=1500, k=4, d=3, seed=0):
     return circle[y] @ plane + rng.uniform(-1, 1, size=(n, d)) / np.sqrt(d), y
 
 
-def documents(n=1500, k=4, d=400, words=40, seed=0):
+def documents(n=1000, k=4, d=200, words=30, seed=0):
     """Give a CSR matrix much like tf-idf: rows of one class share a part of the vocabulary, four words in five."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(n) % k)
@@ -33,6 +33,19 @@ def documents(n=1500, k=4, d=400, words=40, seed=0):
     X = scipy.sparse.csr_array((rng.random(n * words) + 0.2, columns.ravel(), np.arange(n + 1) * words), shape=(n, d))
     X.sum_duplicates()
     return X, y
+
+
+def frames():
+    """Give the kinds of data frame whose column names the installed scikit-learn sees."""
+    import pandas
+    import polars
+    import pytest
+    from sklearn.preprocessing import StandardScaler
+
+    for module in (pandas, polars):
+        seen = hasattr(StandardScaler().fit(module.DataFrame({"a": [0.0, 1.0]})), "feature_names_in_")
+        skip = pytest.mark.skipif(not seen, reason=f"this scikit-learn does not see the names of {module.__name__}")
+        yield pytest.param(module.DataFrame, id=module.__name__, marks=skip)
 
 
 def same_partition(a, b):

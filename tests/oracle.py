@@ -91,14 +91,15 @@ def reduced_affinity(B):
     return B.T @ transition(B)
 
 
-def transfer_cut(W, k, regularization=0.0):
-    """Leading eigenvalues of D^-1/2 W D^-1/2 and D^-1/2 V, with NaN for representatives that no object uses.
+def regularized(W, tau):
+    """W + tau * mean(d) / p between all pairs (architecture.md, 4.4)."""
+    return W + tau * W.sum(axis=1).mean() / len(W)
 
-    Regularised: W + tau * mean(d) / p between all pairs, degrees taken from the sum.
-    """
+
+def transfer_cut(W, k, regularization=0.0):
+    """Leading eigenvalues of D^-1/2 W D^-1/2 and D^-1/2 V, with NaN for representatives that no object uses."""
     used = np.flatnonzero(W.diagonal() > 0)
-    W_used = W[np.ix_(used, used)]
-    W_used = W_used + regularization * W_used.sum(axis=1).mean() / len(used)
+    W_used = regularized(W[np.ix_(used, used)], regularization)
     roots = np.sqrt(W_used.sum(axis=1))
     eigenvalues, V = np.linalg.eigh(W_used / np.outer(roots, roots))
     k = min(k, len(used))

@@ -170,7 +170,7 @@ def check_spectrum(spectrum, graph, n_vectors, tau):
     assert spectrum.vectors.dtype == np.float32
     used = np.flatnonzero(graph.affinity.diagonal())
     W = graph.affinity[np.ix_(used, used)]
-    roots = np.sqrt((W + tau * W.sum() / len(used) ** 2).sum(axis=1, keepdims=True))
+    roots = np.sqrt(oracle.regularized(W, tau).sum(axis=1, keepdims=True))
     ours = roots * spectrum.vectors[used].astype(np.float64)
     ours /= np.linalg.norm(ours[:, 0])  # one scale for all columns is free
     theirs = roots * vectors[used]
@@ -233,7 +233,7 @@ def test_signs_are_fixed(engine):
     vectors = bipartite.transfer_cut(graph, 10, 1e-3, index.representatives).vectors.astype(np.float64)
     used = np.flatnonzero(graph.affinity.diagonal())
     W = graph.affinity[np.ix_(used, used)]
-    V = vectors[used] * np.sqrt((W + 1e-3 * W.sum() / len(used) ** 2).sum(axis=1, keepdims=True))
+    V = vectors[used] * np.sqrt(oracle.regularized(W, 1e-3).sum(axis=1, keepdims=True))
     assert (V[np.abs(V).argmax(axis=0), np.arange(10)] > 0).all()
     assert (V[:, 0] > 0).all()
 

@@ -11,6 +11,7 @@ import oracle
 import pytest
 import scipy.sparse
 from cases import FEW, MANY, SEEDS, Case, cases, points, sparse_points
+from common import python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,11 +19,11 @@ from ultraspec import neighbors
 from ultraspec.neighbors import RepresentativeIndex, nearest_lists
 
 RTOL = 1e-5
-# Sparse rows are compared by inner products in float32, good to a share of |x|^2 + |r|^2 only.
-SPARSE_SLACK = 2e-6
+# Sparse rows are measured by inner products in float64, good to a share of |x|^2 + |r|^2 only.
+SPARSE_SLACK = 4e-12
 
 
-def check_consistent(X, index, ids, sq):
+def check_consistent(X, index, ids, sq, slack=0.0):
     """`sq` are the distances of `ids`, which are distinct and ascend."""
     assert ids.dtype == np.uint16
     assert sq.dtype == np.float32
@@ -30,7 +31,7 @@ def check_consistent(X, index, ids, sq):
     assert (np.diff(sq, axis=1) >= 0).all()
     assert (np.diff(np.sort(ids, axis=1), axis=1) > 0).all()
     true = np.take_along_axis(oracle.squared_distances(X, index.representatives), ids.astype(np.int64), axis=1)
-    np.testing.assert_allclose(sq, true, rtol=RTOL, atol=1e-12)
+    assert (np.abs(sq - true) <= RTOL * true + np.broadcast_to(slack, len(X))[:, None]).all()
 
 
 def close(sq, distances, slack):
@@ -51,7 +52,7 @@ def admissible_owners(x, index, slack):
 
 def check_approx(X, index, ids, sq, slack=0.0):
     """The answer is the oracle's approximate one; where a step is a tie, that of one of the tied."""
-    check_consistent(X, index, ids, sq)
+    check_consistent(X, index, ids, sq, slack)
     R, K, slack = index.representatives, index.n_neighbors, np.broadcast_to(slack, len(X))
     wanted_ids, distances = oracle.approx_neighbors(X, R, index.centers, index.starts, index.lists, K)
     equal = close(sq, distances, slack[:, None])
@@ -65,7 +66,7 @@ def check_approx(X, index, ids, sq, slack=0.0):
 
 
 def check_exact(X, index, ids, sq, slack=0.0):
-    check_consistent(X, index, ids, sq)
+    check_consistent(X, index, ids, sq, slack)
     _, distances = oracle.exact_neighbors(X, index.representatives, index.n_neighbors)
     assert close(sq, distances, np.broadcast_to(slack, len(X))[:, None]).all()
 
@@ -178,7 +179,7 @@ def test_three_hundred_features(kind, exact, engine):
 
 
 @settings(max_examples=150)
-@given(case=cases(kinds=("normal", "grid", "twins")), exact=st.booleans())
+@given(case=cases(), exact=st.booleans())
 def test_sparse(case, exact, engine):
     index = case.index(engine, exact=exact)
     X, matrix = sparse_points(case.X, case.random)
@@ -186,7 +187,6 @@ def test_sparse(case, exact, engine):
     (check_exact if exact else check_approx)(X, index, *index.query(matrix), slack)
 
 
-@pytest.mark.xfail(strict=True, reason="sparse search picks its winners by float32 products alone")
 @pytest.mark.parametrize("exact", [False, True])
 def test_sparse_rows_far_from_the_origin(exact, engine):
     """Sparse rows cannot be centred: a column that stays near 1000 must not drown the others."""
@@ -194,7 +194,8 @@ def test_sparse_rows_far_from_the_origin(exact, engine):
     both = (1000 + random.standard_normal((300, 10))).astype(np.float32)
     index = RepresentativeIndex.build(both[:100], 5, 10, exact, random, engine)
     X = both[100:]
-    (check_exact if exact else check_approx)(X, index, *index.query(scipy.sparse.csr_array(X)))
+    slack = sparse_slack(X, index.representatives)
+    (check_exact if exact else check_approx)(X, index, *index.query(scipy.sparse.csr_array(X)), slack)
 
 
 def test_approx_differs_from_exact_when_the_neighborhood_is_small(engine):
@@ -226,7 +227,25 @@ def test_largest_scaled_coordinates(engine):
             X = case.X.copy()
             X[::3] = 2.0**50 * np.sign(X[::3])
             check_consistent(X, index, *index.query(X))
-            check_consistent(X, index, *index.query(scipy.sparse.csr_array(X)))
+            check_consistent(X, index, *index.query(scipy.sparse.csr_array(X)), sparse_slack(X, index.representatives))
+
+
+def test_new_rows_beyond_float32():
+    """Rows of `predict` may be farther out than any row of the fit (in a new process, as this one might die)."""
+    code = """
+        import json, numpy as np, scipy.sparse
+        from ultraspec import USPEC
+        finite = True
+        for d in (3, 20):
+            X = np.random.default_rng(0).normal(size=(300, d))
+            far = np.vstack([X[:5], np.full((3, d), 1e25)])
+            for neighbors in ("approx", "exact"):
+                for make in (np.asarray, scipy.sparse.csr_array):
+                    model = USPEC(3, neighbors=neighbors, random_state=0, n_jobs=1).fit(make(X))
+                    finite &= bool(np.isfinite(model.transform(make(far))).all())
+        print(json.dumps(finite))
+        """
+    assert python(code)
 
 
 # The same bits in every block
@@ -296,7 +315,6 @@ def test_rounding_of_products_does_not_matter(case, engine):
         assert now.tobytes() == then.tobytes()
 
 
-@pytest.mark.xfail(strict=True, reason="the error bound leaves out the rounding of the direct distance of a far row")
 def test_rounding_of_products_does_not_matter_far_from_tight_representatives(engine):
     random = np.random.default_rng(0)
     R = (np.ones(20) / np.sqrt(20) + 1e-5 * random.standard_normal((200, 20))).astype(np.float32)

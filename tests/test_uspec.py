@@ -16,14 +16,15 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
-from common import blobs, documents, python, same_partition
+from common import blobs, documents, frames, python, same_partition
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from ultraspec import USPEC, datasets, metrics
 from ultraspec._validation import open_input
+from ultraspec.engines import ThreadEngine
 
 SELECTIONS = ("hybrid", "random", "kmeans")
 NEIGHBORS = ("approx", "exact")
@@ -32,12 +33,16 @@ OPTIONS = [
     pytest.param({"selection": s, "neighbors": n, "metric": m}, id=f"{s}-{n}-{m}")
     for s, n, m in itertools.product(SELECTIONS, NEIGHBORS, METRICS)
 ]
-GRAPHS = [pytest.param({"neighbors": n, "metric": m}, id=f"{n}-{m}") for n, m in itertools.product(NEIGHBORS, METRICS)]
+# One more option than needed would only cost time: searches differ in their kernels, metrics in how rows are prepared.
+GRAPHS = [pytest.param({"neighbors": n, "metric": m}, id=f"{n}-{m}") for n, m in zip(NEIGHBORS, METRICS, strict=True)]
 
-# Every kind of input that takes its own way through the code: few and many features, types, orders, sparse.
+# Every kind of input that takes its own way through the code: few and many features, sparse, types, orders.
 INPUTS = {
-    "float32": lambda: blobs()[0].astype(np.float32),
     "float64": lambda: blobs()[0],
+    "20 features": lambda: blobs(d=20)[0],
+    "300 features": lambda: blobs(d=300)[0],
+    "CSR": lambda: documents()[0],
+    "float32": lambda: blobs()[0].astype(np.float32),
     "float16": lambda: blobs()[0].astype(np.float16),
     "longdouble": lambda: blobs()[0].astype(np.longdouble),
     "int64": lambda: np.rint(1000 * blobs()[0]).astype(np.int64),
@@ -45,17 +50,23 @@ INPUTS = {
     "big-endian": lambda: blobs()[0].astype(">f8"),
     "F-order": lambda: np.asfortranarray(blobs()[0]),
     "strided": lambda: np.repeat(blobs()[0], 2, axis=1)[:, ::2],
+    "1 feature": lambda: blobs()[0][:, :1],
     "9 features": lambda: blobs(d=9)[0],
-    "20 features": lambda: blobs(d=20)[0],
     "20 features, F-order": lambda: np.asfortranarray(blobs(d=20)[0]),
-    "300 features": lambda: blobs(d=300)[0],
-    "CSR": lambda: documents()[0],
     "CSR, float32": lambda: documents()[0].astype(np.float32),
 }
 
 
+SHAPES = ["float64", "20 features", "300 features", "CSR"]  # each with kernels of its own
+
+
 @pytest.fixture(params=INPUTS)
 def X(request):
+    return INPUTS[request.param]()
+
+
+@pytest.fixture(params=SHAPES)
+def X_of_shape(request):
     return INPUTS[request.param]()
 
 
@@ -105,7 +116,8 @@ def test_finds_topics_in_sparse_documents(options):
 @pytest.mark.parametrize("regularization", [1e-3, 0])
 def test_finds_circles(circles, selection, neighbors, regularization):
     X, y = circles
-    model = USPEC(3, selection=selection, neighbors=neighbors, regularization=regularization, random_state=0)
+    model = USPEC(3, n_representatives=500, selection=selection, neighbors=neighbors, random_state=0)
+    model.set_params(regularization=regularization)
     assert metrics.nmi(y, model.fit_predict(X)) > 0.99
 
 
@@ -128,6 +140,7 @@ def test_finds_blobs_with_few_and_many_neighbors(n_neighbors, neighbors):
             assert same_partition(y, model.fit_predict(X))
 
 
+@pytest.mark.filterwarnings("ignore:The graph is in")
 def test_one_cluster():
     model = USPEC(1, random_state=0).fit(blobs()[0])
     assert not model.labels_.any()
@@ -168,19 +181,25 @@ def test_labels_are_small_integers_from_zero(X):
     np.testing.assert_array_equal(np.unique(model.labels_), np.arange(4))
 
 
-@pytest.mark.parametrize("options", OPTIONS)
-def test_predict_of_fitted_rows_equals_labels(X, options):
-    model = USPEC(4, random_state=0, **options).fit(X)
+def test_predict_of_fitted_rows_equals_labels(X):
+    model = USPEC(4, random_state=0).fit(X)
     predicted = model.predict(X)
     assert predicted.dtype == np.int32
     np.testing.assert_array_equal(predicted, model.labels_)
 
 
+@pytest.mark.parametrize("options", OPTIONS)
+def test_predict_of_fitted_rows_equals_labels_for_all_options(X_of_shape, options):
+    model = USPEC(7, random_state=0, **options)  # more clusters than blobs: many rows lie on borders
+    np.testing.assert_array_equal(model.fit_predict(X_of_shape), model.predict(X_of_shape))
+
+
 @pytest.mark.parametrize("options", GRAPHS)
-def test_predict_of_a_row_does_not_depend_on_its_company(X, options):
-    model = USPEC(4, random_state=0, **options).fit(X)
+def test_predict_of_a_row_does_not_depend_on_its_company(X_of_shape, options):
+    X = X_of_shape
+    model = USPEC(7, random_state=0, **options).fit(X)
     shuffled = np.random.default_rng(0).permutation(X.shape[0])
-    picks = [shuffled, shuffled[:7], slice(700, 1100), slice(None, None, -1), *([i] for i in range(0, 1500, 93))]
+    picks = [shuffled, shuffled[:7], slice(400, 700), slice(None, None, -1), *([i] for i in (0, 499, 999))]
     embedded = model.transform(X)
     for rows in picks:
         part = rows_of(X, rows)
@@ -206,8 +225,8 @@ def test_predict_of_fitted_rows_equals_labels_when_k_means_is_cut_short():
 
 def test_predict_of_new_rows():
     X, y = blobs(n=3000)
-    model = USPEC(4, random_state=0).fit(X[:1500])
-    assert same_partition(y, np.concatenate([model.labels_, model.predict(X[1500:])]))
+    model = USPEC(4, random_state=0).fit(X[:1000])
+    assert same_partition(y, np.concatenate([model.labels_, model.predict(X[1000:])]))
 
 
 def test_fit_predict_and_fit_transform_are_fit_and_then_the_other():
@@ -277,12 +296,11 @@ def test_representatives_are_directions_under_cosine():
 # Determinism
 
 
-@pytest.mark.parametrize("name", ["float64", "20 features", "300 features", "CSR"])
 @pytest.mark.parametrize("options", GRAPHS)
-def test_same_seed_gives_the_same_bits_on_any_number_of_threads(name, options):
-    X = INPUTS[name]()
+def test_same_seed_gives_the_same_bits_on_any_number_of_threads(X_of_shape, options):
+    X = X_of_shape
     alone = USPEC(4, random_state=3, n_jobs=1, **options).fit(X)
-    for n_jobs in (2, 3, None, -1):
+    for n_jobs in (2, 3, None):
         other = USPEC(4, random_state=3, n_jobs=n_jobs, **options).fit(X)
         assert_same(alone, other)
         np.testing.assert_array_equal(alone.transform(X), other.transform(X))
@@ -346,7 +364,7 @@ def test_process_wide_settings_stay_as_they_are(metric):
             random.getstate(),
             list(warnings.filters),
             [(logger.name, logger.level, list(logger.handlers)) for logger in loggers],
-            sorted((lib["filepath"], lib["num_threads"]) for lib in threadpool_info()),
+            blas_threads(),
             np.geterr(),
         )
 
@@ -362,24 +380,67 @@ def test_process_wide_settings_stay_as_they_are(metric):
     assert settings() == before
 
 
+def blas_threads():
+    return sorted((lib["filepath"], lib["num_threads"]) for lib in threadpool_info())
+
+
 def test_fits_in_several_threads_at_once_give_the_same_as_alone(circles):
     X, _ = circles
-    threads_before = sorted((lib["filepath"], lib["num_threads"]) for lib in threadpool_info())
-    alone = [USPEC(3, random_state=seed).fit(X) for seed in range(6)]
-    with ThreadPoolExecutor(6) as pool:
-        together = list(pool.map(lambda seed: USPEC(3, random_state=seed).fit(X), range(6)))
-        predicted = list(pool.map(lambda m: m.predict(X), [alone[0]] * 6))
+    before = blas_threads()
+
+    def fit(seed):
+        return USPEC(3, n_representatives=400, random_state=seed).fit(X)
+
+    alone = [fit(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(fit, range(4)))
+        predicted = list(pool.map(lambda model: model.predict(X), [alone[0]] * 4))
     for one, other in zip(alone, together, strict=True):
         assert_same(one, other)
     for labels in predicted:
         np.testing.assert_array_equal(labels, alone[0].labels_)
-    assert sorted((lib["filepath"], lib["num_threads"]) for lib in threadpool_info()) == threads_before
+    assert blas_threads() == before
+
+
+def test_blas_threads_come_back_after_overlapping_fits():
+    """One fit starts first and ends first, each in a thread that lives on."""
+    before = blas_threads()
+    engines = ThreadEngine(1), ThreadEngine(1)
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        one.submit(engines[0].__enter__).result()
+        other.submit(engines[1].__enter__).result()
+        one.submit(engines[0].__exit__).result()
+        between = blas_threads()
+        other.submit(engines[1].__exit__).result()
+        after = blas_threads()
+    assert all(n == 1 for path, n in between if "blas" in path)
+    assert after == before
+
+
+def limited_to(n_threads, function, *args):
+    with threadpool_limits(n_threads, user_api="blas"):
+        return function(*args)
+
+
+def test_other_threads_may_still_limit_blas_after_a_fit():
+    USPEC(4, random_state=0).fit(blobs()[0])
+    with ThreadPoolExecutor(1) as pool:
+        limited = pool.submit(limited_to, 1, blas_threads).result()
+    assert all(n == 1 for path, n in limited if "blas" in path)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_limits_of_blas_around_a_fit_change_no_bit(circles, n_threads):
+    """The eigenvectors of 1,000 representatives, rounded differently on one BLAS thread and on two."""
+    X, _ = circles
+    model = USPEC(3, random_state=0)
+    assert_same(limited_to(n_threads, clone(model).fit, X), model.fit(X))
 
 
 # Invariance
 
 
-@pytest.mark.parametrize("power", [-100, -7, 9, 90])
+@pytest.mark.parametrize("power", [-100, 90])
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
 @pytest.mark.parametrize("d", [3, 20])
 def test_scale_of_the_data_changes_nothing(power, neighbors, d):
@@ -447,11 +508,10 @@ def test_auto_finds_the_number_of_circles():
         assert metrics.nmi(y, USPEC("auto", random_state=seed).fit_predict(X)) > 0.99
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 5, 9, 30])
-@pytest.mark.parametrize("name", ["float64", "20 features", "CSR"])
+@pytest.mark.parametrize("k", [1, 3, 9, 30])
 @pytest.mark.filterwarnings("ignore:The graph is in")
-def test_cut_equals_a_fit_with_that_number_of_clusters(name, k):
-    X = INPUTS[name]()
+def test_cut_equals_a_fit_with_that_number_of_clusters(X_of_shape, k):
+    X = X_of_shape
     model = USPEC(4, random_state=0).fit(X)
     fresh = USPEC(k, random_state=0).fit(X)
     cut = model.cut(k)
@@ -479,6 +539,7 @@ def test_cuts_can_be_chained(model):
     assert_same(model.cut(9).cut(3), model.cut(3))
 
 
+@pytest.mark.filterwarnings("ignore:The graph is in")
 def test_cut_from_auto():
     X, _ = blobs(k=5)
     model = USPEC("auto", random_state=0).fit(X)
@@ -518,24 +579,23 @@ def test_cut_refuses_other_numbers(model, k, error, message):
 
 def test_cut_refuses_other_rows(model):
     X, _ = blobs()
-    with pytest.raises(ValueError, match=r"X has 10 rows, but 1500 rows were fitted. Pass the same rows"):
+    with pytest.raises(ValueError, match=r"X has 10 rows, but 1000 rows were fitted. Pass the same rows"):
         model.cut(3, X[:10])
     with pytest.raises(ValueError, match="X has 2 features, but USPEC is expecting 3 features"):
         model.cut(3, X[:, :2])
     with pytest.raises(ValueError, match="NaN in column 1, row 700"):
-        model.cut(3, np.where(np.arange(4500).reshape(1500, 3) == 2101, np.nan, X))
+        model.cut(3, np.where(np.arange(3000).reshape(1000, 3) == 2101, np.nan, X))
 
 
 # Storing, copying, composing
 
 
 @pytest.mark.parametrize("options", GRAPHS)
-@pytest.mark.parametrize("name", ["float64", "20 features", "CSR"])
-def test_pickled_models_give_the_same(name, options):
-    X = INPUTS[name]()
+def test_pickled_models_give_the_same(X_of_shape, options):
+    X = X_of_shape
     model = USPEC(4, random_state=0, **options).fit(X)
     embedded = model.transform(X)
-    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model)):
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert_same(model, other)
         np.testing.assert_array_equal(other.predict(X), model.labels_)
         np.testing.assert_array_equal(other.transform(X), embedded)
@@ -549,9 +609,8 @@ def test_a_pickled_model_is_small():
 
 
 @pytest.mark.parametrize("options", GRAPHS)
-@pytest.mark.parametrize("name", ["float64", "20 features", "CSR"])
-def test_a_model_mapped_from_a_file_gives_the_same(tmp_path, name, options):
-    X = INPUTS[name]()
+def test_a_model_mapped_from_a_file_gives_the_same(tmp_path, X_of_shape, options):
+    X = X_of_shape
     model = USPEC(4, random_state=0, **options).fit(X)
     joblib.dump(model, tmp_path / "model.joblib")
     other = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
@@ -573,14 +632,14 @@ def test_in_a_pipeline():
     pipeline = make_pipeline(StandardScaler(), USPEC(4, random_state=0))
     assert same_partition(y, pipeline.fit_predict(X * [1, 100, 1e4]))
     np.testing.assert_array_equal(pipeline.predict(X * [1, 100, 1e4]), pipeline[-1].labels_)
-    assert pipeline.transform(X).shape == (1500, 4)
+    assert pipeline.transform(X).shape == (1000, 4)
     assert_same(pickle.loads(pickle.dumps(pipeline))[-1], pipeline[-1])
 
 
 # Frames
 
 
-@pytest.fixture(params=[pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.fixture(params=frames())
 def frame(request):
     """A function that makes a frame of columns a, b, c."""
     return lambda X: request.param(dict(zip("abc", np.asarray(X).T, strict=False)))
@@ -612,7 +671,7 @@ def test_frames_with_other_columns_are_refused(frame, method):
 def test_frames_of_mixed_types():
     X, y = blobs()
     mixed = pd.DataFrame({"a": X[:, 0].astype(np.float32), "b": np.rint(100 * X[:, 1]).astype(int) / 100, "c": X[:, 2]})
-    mixed["d"] = pd.array(np.arange(1500) % 2, dtype="Int64")
+    mixed["d"] = pd.array(np.full(1000, 3), dtype="Int64")
     mixed["e"] = y == 1
     assert same_partition(y, USPEC(4, random_state=0).fit_predict(mixed))
 
@@ -631,7 +690,7 @@ def test_set_output(frame):
 
 
 def test_set_output_keeps_the_index():
-    X = pd.DataFrame(blobs()[0], columns=list("abc"), index=[f"row {i}" for i in range(1500)])
+    X = pd.DataFrame(blobs()[0], columns=list("abc"), index=[f"row {i}" for i in range(1000)])
     out = USPEC(4, random_state=0).set_output(transform="pandas").fit_transform(X)
     assert out.index.equals(X.index)
     assert (out.dtypes == np.float32).all()
@@ -648,7 +707,7 @@ def test_memory_maps_are_read_as_they_are(tmp_path, dtype):
     model = USPEC(4, random_state=0).fit(mapped)
     assert_same(model, USPEC(4, random_state=0).fit(X))
     np.testing.assert_array_equal(model.predict(mapped), model.labels_)
-    assert np.shares_memory(open_input(USPEC(), mapped, reset=True).read(0, 1500), mapped)
+    assert np.shares_memory(open_input(USPEC(), mapped, reset=True).read(0, 1000), mapped)
 
 
 def test_arrays_are_neither_written_to_nor_copied(X):
@@ -701,20 +760,19 @@ def with_zeros(X):
     ],
     ids=lambda f: f.__name__,
 )
-@pytest.mark.parametrize("metric", METRICS)
-def test_sparse_formats_give_the_same(convert, metric):
+def test_sparse_formats_give_the_same(convert):
     X, _ = documents()
     other = convert(X)
     assert abs(other - X).max() < 1e-15
-    model = USPEC(4, metric=metric, random_state=0).fit(other)
-    np.testing.assert_array_equal(model.labels_, USPEC(4, metric=metric, random_state=0).fit(X).labels_)
+    model = USPEC(4, metric="cosine", random_state=0).fit(other)
+    np.testing.assert_array_equal(model.labels_, USPEC(4, metric="cosine", random_state=0).fit(X).labels_)
     np.testing.assert_array_equal(model.predict(other), model.labels_)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     if convert is with_duplicates:
         assert other.nnz == 2 * X.nnz, "the user's matrix was changed"
 
 
-@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("options", GRAPHS)
 def test_sparse_and_dense_give_the_same_clusters(options):
     X, _ = documents()
     sparse, dense = (USPEC(4, random_state=0, **options).fit(x) for x in (X, X.toarray()))
@@ -722,8 +780,10 @@ def test_sparse_and_dense_give_the_same_clusters(options):
     assert sparse.sigma_ == pytest.approx(dense.sigma_, rel=0.05)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("offset", [0, 50])
+@pytest.mark.parametrize(
+    ("metric", "offset"),
+    list(itertools.product(METRICS, [0, 50])),
+)
 def test_predict_takes_sparse_and_dense_whatever_was_fitted(metric, offset):
     X, _ = blobs(d=5)
     X = X + offset * np.arange(5)

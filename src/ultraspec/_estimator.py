@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -17,6 +18,29 @@ from ultraspec.rows import Block, Rows
 from ultraspec.space import check_finite
 
 MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would need 34 GB by then
+
+
+SET_ON_INPUT = ("n_features_in_", "feature_names_in_")  # attributes that are there before a fit has succeeded
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def all_or_nothing(fit: F) -> F:
+    """Let a fit that fails, or is interrupted, leave the estimator as it was: fitted before or not."""
+
+    @functools.wraps(fit)
+    def careful(self: Any, *args: Any, **kwargs: Any) -> Any:
+        state = vars(self)
+        before = {name: state[name] for name in SET_ON_INPUT if name in state}
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            for name in SET_ON_INPUT:
+                state.pop(name, None)
+            state.update(before)
+            raise
+
+    return careful  # type: ignore[return-value]
 
 
 class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -42,8 +66,11 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
             if self.n_jobs == 0:
                 raise ValueError("n_jobs must not be 0: pass a number of threads, or None for every core.")
 
+    def _console(self) -> Silent:
+        return Console(type(self).__name__) if self.verbose else Silent()
+
     def _reporter(self) -> Silent:
-        return report_to_callbacks(self, Console(type(self).__name__) if self.verbose else Silent())
+        return report_to_callbacks(self, self._console())
 
     def _map_rows(self, rows: Rows, function: Callable[[Block, int], npt.NDArray[Any]], out: Any) -> Any:
         """Fill `out` block by block with ``function(raw block, its first row)``."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numbers
+import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +36,14 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Raise unless `value` is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn, naming the user's line: the nearest one outside of this package and scikit-learn."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("ultraspec.", "sklearn.")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def seed_sequence(random_state: Any) -> np.random.SeedSequence:

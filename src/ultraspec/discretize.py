@@ -33,7 +33,7 @@ SEED_ROWS = 20_000
 SAMPLE_GROWTH = 16
 SETTLED = 3e-5  # share of the sum of squares that a further step would gain when a large fit stops
 BLOCK_ROWS = 32768
-SMALL_BLOCK_ROWS = 2048
+SMALL_BLOCK_ROWS = 8192
 
 
 class EmbeddedPoints(Points):

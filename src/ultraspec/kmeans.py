@@ -139,7 +139,8 @@ class _RowAssigner:
         self._rows, self._centers, self._moved = rows, centers, moved
         self._even_centers = even_features(centers)
         self._table = np.ascontiguousarray(centers.T)
-        self._half_norms = (0.5 * np.einsum("ij,ij->i", centers, centers, dtype=np.float64)).astype(np.float32)
+        self._norms = np.einsum("ij,ij->i", centers, centers, dtype=np.float64)
+        self._half_norms = (0.5 * self._norms).astype(np.float32)
         self._moved_table = self._table if moved is None else np.ascontiguousarray(self._table[:, moved])
 
     def __call__(self, span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
@@ -160,15 +161,17 @@ class _RowAssigner:
     def _by_products(self, block: Block, labels: Labels, sq: Squares, moved_only: bool = False) -> int:
         """Nearest of all centres, or of the moved ones (labels then number these)."""
         table = self._moved_table if moved_only else self._table
+        centers = self._centers[self._moved] if moved_only else self._centers
         half_norms = self._half_norms[self._moved] if moved_only else self._half_norms
         if scipy.sparse.issparse(block):
             products = np.empty((block.shape[0], table.shape[1]), dtype=np.float32)
             sparse_products(block.indptr, block.indices, block.data, table, products)
             norms = np.asarray(block.multiply(block).sum(axis=1), dtype=np.float32).ravel()
-        else:
-            products = block @ table
-            norms = np.einsum("ij,ij->i", block, block)
-        return int(kernels.assign_products(products, half_norms, norms, labels, sq))
+            matrix = block.indptr, block.indices, block.data
+            return int(kernels.assign_sparse_products(*matrix, table, products, self._norms, norms, labels, sq))
+        norms = np.einsum("ij,ij->i", block, block)
+        error = product_error(block.shape[1])
+        return int(kernels.assign_dense_products(block, centers, block @ table, half_norms, norms, error, labels, sq))
 
     def _by_moved(
         self, block: npt.NDArray[np.float32], moved: npt.NDArray[np.intp], labels: Labels, sq: Squares
@@ -261,6 +264,11 @@ def _spare(found: _Tally, wanted: int) -> npt.NDArray[np.intp]:
     """Up to `wanted` clusters with a row away from their centre, the farthest first."""
     spare = np.flatnonzero((found.counts > 1) & (found.far_sq > 0))
     return spare[np.argsort(-found.far_sq[spare], kind="stable")][:wanted]
+
+
+def product_error(d: int) -> np.float32:
+    """Bound of the rounding of a halved squared distance from float32 products, relative to the squared lengths."""
+    return np.float32(2 * (np.sqrt(d) + 4) * np.finfo(np.float32).eps)
 
 
 def random_centers(rows: Rows, k: int, random: np.random.Generator) -> Centers:

@@ -118,7 +118,7 @@ class RepresentativeIndex:
     def _query_products(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
         d = self.representatives.shape[1]
         table, half_norms = self._products
-        error = np.float32(2 * (d + 4) * np.finfo(np.float32).eps)
+        error = rounding_bound(d)
         for low in range(0, len(block), PRODUCT_ROWS):
             part = slice(low, low + PRODUCT_ROWS)
             products = block[part] @ table
@@ -129,7 +129,8 @@ class RepresentativeIndex:
         matrix = block.indptr, block.indices, block.data
         products = np.empty((block.shape[0], table.shape[1]), dtype=np.float32)
         sparse_products(*matrix, table, products)
-        search_sparse(*matrix, products, table, norms, self.starts, self.lists, self.exact, ids, sq)
+        error = rounding_bound(int(np.diff(block.indptr).max(initial=0)))
+        search_sparse(*matrix, products, table, norms, self.starts, self.lists, self.exact, error, ids, sq)
 
     @property
     def _exact_by_lists(self) -> bool:
@@ -167,6 +168,11 @@ class RepresentativeIndex:
         """Leave derived tables out of pickles."""
         kept = ("representatives", "centers", "starts", "lists", "n_neighbors", "exact")
         return {name: self.__dict__[name] for name in kept}
+
+
+def rounding_bound(terms: int) -> np.float32:
+    """Bound of the rounding of a float32 sum of products, relative to the squared lengths of the factors."""
+    return np.float32(2 * (terms + 4) * np.finfo(np.float32).eps)
 
 
 def _squared_lengths(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

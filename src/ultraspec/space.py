@@ -19,8 +19,11 @@ import scipy.sparse
 from ultraspec.engines import ThreadEngine
 from ultraspec.rows import Block, Rows, sample_indices
 
+Numbers = Sequence[int] | npt.NDArray[np.int64]
+
 MEDIAN_ROWS = 1000
 LARGEST = 2.0**50  # of a scaled coordinate: its square, summed over features, stays far below float32's end
+LEAST_SCALE = 2.0**-1000  # below, one over the scale would be infinite
 
 
 @dataclass(frozen=True)
@@ -41,29 +44,46 @@ class Space:
     offset: npt.NDArray[np.float64]
     scale: float
 
-    def prepare(self, raw: Block, first_row: int = 0) -> Block:
-        """Float32 rows (a C-contiguous array, or CSR) of a finite raw block; `first_row` is for messages."""
+    def prepare(self, raw: Block, numbers: Numbers | None = None) -> Block:
+        """Float32 rows (a C-contiguous array, or CSR) of a finite raw block; the rows' `numbers` are for messages."""
         if scipy.sparse.issparse(raw):
-            values = raw.data.astype(np.float64)
-            if self.metric == "cosine":
-                lengths = np.sqrt(np.asarray(raw.astype(np.float64).power(2).sum(axis=1)).ravel())
-                _refuse_zero_rows(lengths, first_row)
-                values /= np.repeat(lengths, np.diff(raw.indptr))
-            else:
-                values /= self.scale
-            shape = raw.shape
-            indices = raw.indices.astype(np.int32, copy=False), raw.indptr.astype(np.int32, copy=False)
-            return scipy.sparse.csr_array((values.astype(np.float32), *indices), shape=shape)
+            if not self.offset.any():
+                return self._prepare_sparse(raw, numbers)
+            raw = raw.toarray()  # the model was fitted on dense rows
         if self.metric == "cosine":
             rows = np.array(raw, dtype=np.float64, order="C")
             largest = np.abs(rows).max(axis=1, initial=0.0)
-            _refuse_zero_rows(largest, first_row)
+            _refuse_zero_rows(largest, numbers)
             rows /= largest[:, None]  # before squaring, which could overflow or vanish
             rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
         else:
             rows = np.subtract(raw, self.offset, dtype=np.float64)
             rows *= 1.0 / self.scale
         return rows.astype(np.float32, order="C")
+
+    def _prepare_sparse(self, raw: Block, numbers: Numbers | None) -> Block:
+        values = raw.data.astype(np.float64)
+        if self.metric == "cosine":
+            sizes = np.diff(raw.indptr)
+            largest = np.asarray(abs(raw).max(axis=1).todense(), dtype=np.float64).ravel()
+            _refuse_zero_rows(largest, numbers)
+            values /= np.repeat(largest, sizes)  # before squaring, which could overflow or vanish
+            owners = np.repeat(np.arange(len(sizes)), sizes)
+            values /= np.repeat(np.sqrt(np.bincount(owners, weights=values**2, minlength=len(sizes))), sizes)
+        else:
+            values *= 1.0 / self.scale
+        indices = raw.indices.astype(np.int32, copy=False), raw.indptr.astype(np.int32, copy=False)
+        return scipy.sparse.csr_array((values.astype(np.float32), *indices), shape=raw.shape)
+
+    def prepare_new(self, raw: Block, numbers: Numbers | None = None) -> Block:
+        """`prepare` for rows that were not surveyed: those too far out for float32 are drawn in.
+
+        Rows that were fitted come out the same, bit for bit.
+        """
+        block = self.prepare(raw, numbers)
+        values = block.data if scipy.sparse.issparse(block) else block
+        np.clip(values, -2 * LARGEST, 2 * LARGEST, out=values)
+        return block
 
     def restore(self, points: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """Points of this space in the user's own coordinates (under cosine: directions)."""
@@ -84,11 +104,11 @@ class PreparedRows(Rows):
 
     def read(self, start: int, stop: int) -> Block:
         """Rows ``start .. stop``, prepared."""
-        return self._space.prepare(self._rows.read(start, stop), start)
+        return self._space.prepare(self._rows.read(start, stop), range(start, stop))
 
     def take(self, indices: npt.NDArray[np.int64]) -> Block:
         """Rows at `indices`, prepared."""
-        return self._space.prepare(self._rows.take(indices))
+        return self._space.prepare(self._rows.take(indices), indices)
 
 
 def survey(
@@ -111,7 +131,7 @@ def survey(
         columns = raw.T if raw.shape[1] <= 16 else [raw]
         low = np.concatenate([np.atleast_1d(c.min(axis=0)) for c in columns]).astype(np.float64)
         high = np.concatenate([np.atleast_1d(c.max(axis=0)) for c in columns]).astype(np.float64)
-        if not np.isfinite(low + high).all():
+        if not (np.isfinite(low) & np.isfinite(high)).all():
             check_finite(raw, block[0], names)
         return low, high
 
@@ -131,7 +151,7 @@ def survey(
         farthest = float(np.maximum(high - offset, offset - low).max())
     typical = _typical(deviations)
     scale = max(typical if typical > 0 else farthest, farthest / LARGEST)
-    return Space(metric, offset, 2.0 ** np.floor(np.log2(scale)) if scale > 0 else 1.0)
+    return Space(metric, offset, float(max(2.0 ** np.floor(np.log2(scale)), LEAST_SCALE)) if scale > 0 else 1.0)
 
 
 def _typical(deviations: npt.NDArray[np.float64]) -> float:
@@ -160,10 +180,11 @@ def check_finite(raw: Block, first_row: int, names: Sequence[str] | None) -> Non
     )
 
 
-def _refuse_zero_rows(lengths: npt.NDArray[np.float64], first_row: int) -> None:
+def _refuse_zero_rows(lengths: npt.NDArray[np.float64], numbers: Numbers | None) -> None:
     zero = np.flatnonzero(lengths == 0)
     if zero.size:
+        row = int(zero[0] if numbers is None else numbers[zero[0]])
         raise ValueError(
-            f"Row {first_row + int(zero[0])} of X is all zeros, so its direction is undefined under metric='cosine' "
-            f"({zero.size} such row(s) in this block). Drop these rows or use metric='euclidean'."
+            f"Row {row} of X is all zeros, so its direction is undefined under metric='cosine'. "
+            "Drop such rows or use metric='euclidean'."
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ultraspec import bipartite, discretize, representatives
 from ultraspec._callbacks import with_callbacks
-from ultraspec._estimator import RowEstimator
-from ultraspec._validation import check_integer, open_input, seed_sequence
+from ultraspec._estimator import RowEstimator, all_or_nothing
+from ultraspec._validation import check_integer, open_input, seed_sequence, warn_user
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Clustering
 from ultraspec.neighbors import RepresentativeIndex
@@ -43,7 +42,8 @@ class Model:
 
     def edges(self, raw: Block, first_row: int = 0) -> bipartite.Edges:
         """Edges of raw rows."""
-        return bipartite.new_edges(self.space.prepare(raw, first_row), self.index, self.sigma)
+        numbers = range(first_row, first_row + raw.shape[0])
+        return bipartite.new_edges(self.space.prepare_new(raw, numbers), self.index, self.sigma)
 
 
 class USPEC(RowEstimator):
@@ -167,6 +167,7 @@ class USPEC(RowEstimator):
         self.verbose = verbose
 
     @with_callbacks
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> USPEC:  # noqa: ARG002
         """Cluster the rows of X.
 
@@ -298,7 +299,7 @@ class USPEC(RowEstimator):
                 f"This model keeps {kept} eigenvectors, too few for n_clusters={n_clusters}. "
                 f"Fit anew with n_clusters={n_clusters}."
             )
-        reporter = self._reporter()
+        reporter = self._console()
         with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("labels"):
             edges = self._fitted_edges(X, engine)
             found = self._discretize(edges, model.spectrum, int(n_clusters), self._labels_seed, engine)
@@ -330,11 +331,10 @@ class USPEC(RowEstimator):
         found = discretize.kmeans(edges, spectrum.vectors[:, :k], k, self.n_init, self.max_iter, chance, engine)
         used = np.flatnonzero(found.counts)
         if used.size < k:
-            warnings.warn(
+            warn_user(
                 f"Found {used.size} clusters instead of {k}: the rows have only so many distinct places in the graph "
                 "of representatives. X may have too few distinct rows; otherwise raise n_representatives.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
             labels = np.searchsorted(used, found.labels).astype(np.int32)
             found = replace(found, labels=labels, centers=found.centers[used])
@@ -377,13 +377,12 @@ class USPEC(RowEstimator):
             if self.regularization > 0
             else "regularization=0 leaves them apart, so which pieces share a cluster is arbitrary"
         )
-        warnings.warn(
+        warn_user(
             f"The graph is in {len(sizes)} pieces that share no edge (rows: {shown}; smallest {sizes[-1]:,}), more "
             f"than the {k} clusters. {done}. To change this, raise n_clusters if the pieces are real, "
             f"raise n_neighbors (now {self.n_neighbors}) or lower n_representatives (now {self.n_representatives}) to "
             "join them, or drop outliers.",
             UserWarning,
-            stacklevel=3,
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ultraspec._kernels._jit import kernel
 from ultraspec._kernels.search import TILE, load_tile, nearest_point, squared_distance
+from ultraspec._kernels.sparse import sparse_squared
 
 
 @kernel
@@ -34,28 +35,64 @@ def assign_direct(X, centers, labels, sq):
 
 
 @kernel
-def assign_products(products, half_norms, norms, labels, sq):
-    """Nearest centre from inner products with the centres; `norms` are the rows' own squared lengths.
-
-    Halved squared distances are not negative, so their bits as integers have the same order: the minimum of integers
-    compiles to SIMD where a minimum of floats does not.
-    """
+def assign_dense_products(X, centers, products, half_norms, norms, error, labels, sq):
+    """Nearest centre from inner products; where rounding could hide which it is, the centres are measured directly."""
     n, k = products.shape
     halves = np.empty(k, np.float32)
     bits = halves.view(np.int32)
     changed = 0
     for i in range(n):
-        row = products[i]
-        own = np.float32(0.5) * norms[i]
+        at = nearest_product(products[i], half_norms, np.float32(0.5) * norms[i], halves, bits)
+        limit = halves[at] + error * (norms[i] + np.float32(2.0) * half_norms[at])
+        close = np.int32(0)
         for c in range(k):
-            halves[c] = max(own + (half_norms[c] - row[c]), np.float32(0.0))
-        smallest = bits[0]
-        for c in range(k):
-            smallest = min(smallest, bits[c])
-        at = np.int32(k)
-        for c in range(k):
-            at = min(at, np.int32(c) if bits[c] == smallest else np.int32(k))
-        sq[i] = np.float32(2.0) * halves[at]
+            close += np.int32(halves[c] <= limit)
+        smallest = squared_distance(X[i], centers[at])
+        if close > 1:
+            for c in range(k):
+                if halves[c] <= limit:
+                    s = squared_distance(X[i], centers[c])
+                    if s < smallest or (s == smallest and c < at):
+                        smallest = s
+                        at = np.int32(c)
+        sq[i] = smallest
+        changed += labels[i] != at
+        labels[i] = at
+    return changed
+
+
+@kernel
+def nearest_product(products, half_norms, own, halves, bits):
+    """Index of the smallest halved squared distance, all of which are written to `halves`; `bits` views them as int32.
+
+    Halved squared distances are not negative, so their bits as integers have the same order: the minimum of integers
+    compiles to SIMD where a minimum of floats does not.
+    """
+    k = products.shape[0]
+    for c in range(k):
+        halves[c] = max(own + (half_norms[c] - products[c]), np.float32(0.0))
+    smallest = bits[0]
+    for c in range(k):
+        smallest = min(smallest, bits[c])
+    at = np.int32(k)
+    for c in range(k):
+        at = min(at, np.int32(c) if bits[c] == smallest else np.int32(k))
+    return at
+
+
+@kernel
+def assign_sparse_products(indptr, indices, data, table, products, norms, own_norms, labels, sq):
+    """Nearest centre of sparse rows from inner products with the columns of `table`; `norms` are |centre|^2."""
+    n, k = products.shape
+    halves = np.empty(k, np.float32)
+    half_norms = np.empty(k, np.float32)
+    for c in range(k):
+        half_norms[c] = 0.5 * norms[c]
+    bits = halves.view(np.int32)
+    changed = 0
+    for i in range(n):
+        at = nearest_product(products[i], half_norms, np.float32(0.5) * own_norms[i], halves, bits)
+        sq[i] = sparse_squared(indptr, indices, data, i, table, at, norms[at])
         changed += labels[i] != at
         labels[i] = at
     return changed

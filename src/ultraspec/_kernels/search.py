@@ -250,8 +250,8 @@ def search_products(X, R, products, half_norms, error, ids, sq):
 
     ``|r|^2 / 2 - x.r`` orders the representatives as the distance does, but it is rounded, and the rounding of a
     matrix product depends on the block's shape. So every representative that could be among the K nearest within
-    the rounding `error` (relative to |x| max|r|) is measured again directly: the result is exact and the same in
-    every block.
+    the rounding `error` (relative to the squared lengths) is measured again directly: the result is exact and the same
+    in every block.
     """
     n, K = ids.shape
     p = half_norms.shape[0]
@@ -271,7 +271,7 @@ def search_products(X, R, products, half_norms, error, ids, sq):
             score = half_norms[r] - products[i, r]
             if score < scores[K - 1]:
                 insert_sorted(scores, unused, score, np.uint16(r))
-        limit = scores[K - 1] + error * (np.sqrt(length) + longest) * longest
+        limit = scores[K - 1] + error * (np.sqrt(length) + longest) ** 2
         best = sq[i]
         best_ids = ids[i]
         for k in range(K):

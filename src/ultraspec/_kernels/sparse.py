@@ -7,6 +7,8 @@ import numpy as np
 from ultraspec._kernels._jit import kernel
 from ultraspec._kernels.search import insert_sorted
 
+ROUNDED = 1e-12  # a squared distance this small beside the squared lengths is rounding
+
 
 @kernel
 def sparse_products(indptr, indices, data, table, out):
@@ -29,16 +31,34 @@ def sparse_squared(indptr, indices, data, i, table, r, norm):
     for a in range(indptr[i], indptr[i + 1]):
         v = np.float64(data[a])
         total += v * (v - 2.0 * np.float64(table[indices[a], r]))
-    return np.float32(max(total, 0.0))
+    return np.float32(total) if total > ROUNDED * norm else np.float32(0.0)
 
 
 @kernel
-def search_sparse(indptr, indices, data, products, table, norms, starts, lists, exact, ids, sq):
+def nearest_column(indptr, indices, data, i, table, norms, half, dots, low, high, margin):
+    """Of the columns ``low .. high`` of `table` the nearest to sparse row `i`, measured again where rounding matters."""
+    limit = half[low] - dots[low]
+    for c in range(low + 1, high):
+        limit = min(limit, half[c] - dots[c])
+    limit += margin
+    at = low
+    smallest = np.float32(np.inf)
+    for c in range(low, high):
+        if half[c] - dots[c] <= limit:
+            s = sparse_squared(indptr, indices, data, i, table, c, norms[c])
+            if s < smallest:
+                smallest = s
+                at = c
+    return at
+
+
+@kernel
+def search_sparse(indptr, indices, data, products, table, norms, starts, lists, exact, error, ids, sq):
     """Nearest representatives of sparse rows from their inner products with representatives and centres.
 
     `table` (d, p + z) holds the p representatives and then the z centres of the rep-clusters, `products` and `norms`
     likewise. One wide multiply-add per non-zero gives all products, so here the coarse-to-fine steps only choose
-    which of them count; the K winners' distances are taken again in float64.
+    which of them count; those that rounding leaves among the K nearest are measured again in float64.
     """
     n, K = ids.shape
     z = starts.shape[0] - 1
@@ -47,33 +67,35 @@ def search_sparse(indptr, indices, data, products, table, norms, starts, lists, 
     for r in range(p + z):
         half[r] = 0.5 * norms[r]
     scores = np.empty(K, np.float32)
-    chosen = np.empty(K, np.uint16)
+    unused = np.empty(K, np.uint16)
+    everyone = np.arange(p).astype(np.uint16)
+    longest = np.sqrt(norms.max())
     for i in range(n):
         dots = products[i]
+        length = 0.0
+        for a in range(indptr[i], indptr[i + 1]):
+            length += np.float64(data[a]) ** 2
+        margin = np.float32(error * (np.sqrt(length) + longest) ** 2)
+        candidates = everyone
+        if not exact:
+            group = nearest_column(indptr, indices, data, i, table, norms, half, dots, p, p + z, margin) - p
+            low, high = starts[group], starts[group + 1]
+            owner = nearest_column(indptr, indices, data, i, table, norms, half, dots, low, high, margin)
+            candidates = lists[owner]
         for k in range(K):
             scores[k] = np.inf
-        if exact:
-            for r in range(p):
-                if half[r] - dots[r] < scores[K - 1]:
-                    insert_sorted(scores, chosen, half[r] - dots[r], np.uint16(r))
-        else:
-            group = 0
-            for g in range(1, z):
-                if half[p + g] - dots[p + g] < half[p + group] - dots[p + group]:
-                    group = g
-            owner = starts[group]
-            for r in range(starts[group] + 1, starts[group + 1]):
-                if half[r] - dots[r] < half[owner] - dots[owner]:
-                    owner = r
-            for c in range(lists.shape[1]):
-                r = np.int64(lists[owner, c])
-                if half[r] - dots[r] < scores[K - 1]:
-                    insert_sorted(scores, chosen, half[r] - dots[r], np.uint16(r))
+        for c in range(candidates.shape[0]):
+            r = candidates[c]
+            if half[r] - dots[r] < scores[K - 1]:
+                insert_sorted(scores, unused, half[r] - dots[r], r)
+        limit = scores[K - 1] + margin
         best = sq[i]
         best_ids = ids[i]
         for k in range(K):
             best[k] = np.inf
-        for k in range(K):
-            r = np.int64(chosen[k])
-            s = sparse_squared(indptr, indices, data, i, table, r, norms[r])
-            insert_sorted(best, best_ids, s, np.uint16(r))
+        for c in range(candidates.shape[0]):
+            r = candidates[c]
+            if half[r] - dots[r] <= limit:
+                s = sparse_squared(indptr, indices, data, i, table, r, norms[r])
+                if s < best[K - 1]:
+                    insert_sorted(best, best_ids, s, r)

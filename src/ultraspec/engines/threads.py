@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
 from ultraspec.progress import Silent
 
 T = TypeVar("T")
@@ -23,28 +25,61 @@ class _BlasGuard:
     """Holds BLAS to one thread while at least one engine in the process is open.
 
     BLAS thread counts belong to the whole process. Were each engine to save and restore them, two overlapping fits
-    in two threads would restore in the wrong order and leave the process on one thread; so they are counted.
+    in two threads would restore in the wrong order and leave the process on one thread; so engines are counted. And
+    threadpoolctl lets only the thread that set a limit lift it again, so a thread of the guard's own does both, unless
+    the calling thread holds a limit already and is the only one that can.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._limits: Any = None
+        self._holder: threading.Thread | None = None
+        self._over = threading.Event()
+        self._own_limits: Any = None
 
     def acquire(self) -> None:
-        from threadpoolctl import threadpool_limits
-
         with self._lock:
             self._users += 1
-            if self._users == 1:
-                self._limits = threadpool_limits(limits=1, user_api="blas")
+            try:
+                if self._users == 1:
+                    self._limit()
+            except BaseException:  # Ctrl-C may come at any time
+                self._leave()
+                raise
 
     def release(self) -> None:
         with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                self._limits.restore_original_limits()
-                self._limits = None
+            self._leave()
+
+    def _limit(self) -> None:
+        held, self._over = threading.Event(), threading.Event()
+        self._holder = threading.Thread(target=_hold_blas, args=(held, self._over), name="ultraspec-blas", daemon=True)
+        self._holder.start()
+        held.wait()
+        libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        if any(library.num_threads > 1 for library in libraries):
+            self._own_limits = threadpool_limits(limits=1, user_api="blas")
+
+    def _leave(self) -> None:
+        self._users -= 1
+        if self._users:
+            return
+        if self._own_limits is not None:
+            self._own_limits.restore_original_limits()
+            self._own_limits = None
+        self._over.set()
+        if self._holder is not None and self._holder.ident is not None:
+            self._holder.join()
+        self._holder = None
+
+
+def _hold_blas(held: threading.Event, over: threading.Event) -> None:
+    try:
+        with threadpool_limits(limits=1, user_api="blas"):
+            held.set()
+            over.wait()
+    finally:
+        held.set()
 
 
 _blas = _BlasGuard()
