@@ -222,10 +222,9 @@ def test_ctrl_c_returns_at_once_and_leaves_no_thread(jobs):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT")
-@pytest.mark.parametrize("method", ["fit", "predict"])
-def test_ctrl_c_while_blas_is_being_limited_leaves_nothing(method):
+def test_ctrl_c_while_blas_is_being_limited_leaves_nothing():
     """The first thing an engine does takes most of the time of a small predict, so it is where Ctrl-C often hits."""
-    left, restored, fine = run(f"""
+    left, restored, fine = run("""
         import signal, time
         import threadpoolctl
         from ultraspec.engines import threads
@@ -245,7 +244,7 @@ def test_ctrl_c_while_blas_is_being_limited_leaves_nothing(method):
         for module in (threads, threadpoolctl):
             module.threadpool_limits = interrupted
         try:
-            model.{method}(X)
+            model.predict(X)
             time.sleep(1)
         except KeyboardInterrupt:
             pass
@@ -258,3 +257,33 @@ def test_ctrl_c_while_blas_is_being_limited_leaves_nothing(method):
     assert left == ["MainThread"]
     assert restored
     assert fine
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_a_child_forked_in_the_middle_of_a_predict_can_predict():
+    """As under servers that fork workers while their threads are busy."""
+    hung = run("""
+        import signal
+
+        model = USPEC(4, random_state=0).fit(X)
+        stop = threading.Event()
+
+        def work():
+            while not stop.is_set():
+                model.predict(X[:1])
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        children = []
+        for _ in range(8):
+            children.append(os.fork())
+            if children[-1] == 0:
+                signal.alarm(10)  # ends a child that waits for ever
+                model.predict(X[:5])
+                os._exit(0)
+        hung = sum(os.waitpid(child, 0)[1] != 0 for child in children)
+        stop.set()
+        thread.join()
+        print(json.dumps(hung))
+    """)
+    assert hung == 0

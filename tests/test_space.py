@@ -9,7 +9,7 @@ import oracle
 import pytest
 import scipy.sparse
 from cases import SEEDS, points
-from common import blobs
+from common import blobs, python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,6 +94,14 @@ def test_constant_and_nearly_constant_data(engine):
     rows = prepared(X, engine)
     assert np.isfinite(rows * rows).all()
     assert np.count_nonzero(rows) == 1
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_values_near_the_end_of_float64_are_refused(sign, engine):
+    X = sign * np.random.default_rng(0).choice([1.2e308, 1.7e308], (600, 2))
+    with pytest.raises(ValueError, match=r"values beyond 1e\+306.*Divide X by a constant"):
+        surveyed(X, engine)
+    assert np.isfinite(surveyed(X / 1e3, engine).scale)
 
 
 @settings(max_examples=60)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec._kernels import search
+from ultraspec._kernels.kmeans import assign_dense_products
 from ultraspec._kernels.sparse import search_sparse, sparse_products
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import FEW_FEATURES, RowPoints, lloyd, random_centers
@@ -107,10 +108,13 @@ class RepresentativeIndex:
             self._query_lists(block, ids, sq)
 
     def _query_lists(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
-        n, R, z = len(block), self.representatives, len(self.centers)
+        n, R = len(block), self.representatives
         groups = np.zeros(n, dtype=np.int32)
         owners = np.empty(n, dtype=np.int32)
-        search.nearest_in_group(block, np.arange(n), self.centers, np.array([0, z]), groups.copy(), groups)
+        table, half_norms = self._center_products
+        lengths, error = np.einsum("ij,ij->i", block, block), rounding_bound(block.shape[1])
+        unused = np.empty(n, dtype=np.float32)
+        assign_dense_products(block, self.centers, block @ table, half_norms, lengths, error, groups, unused)
         search.nearest_in_group(block, np.argsort(groups, kind="stable"), R, self.starts, groups, owners)
         order = np.argsort(owners, kind="stable")
         search.search_lists(block, order, R, owners, *self._neighborhoods, ids, sq)
@@ -148,15 +152,21 @@ class RepresentativeIndex:
         R = self.representatives
         lists = nearest_lists(R, len(R)) if self.exact else self.lists
         reach = np.empty(lists.shape, dtype=np.float32)
-        for owner, listed in enumerate(lists):
-            reach[owner] = np.sqrt(((R[listed] - R[owner]) ** 2).sum(axis=1))
+        step = max(1, 2**20 // (lists.shape[1] * R.shape[1]))
+        for low in range(0, len(R), step):
+            part = slice(low, low + step)
+            reach[part] = np.sqrt(((R[lists[part]] - R[part, None, :]) ** 2).sum(axis=2))
         return lists, reach
 
     @cached_property
     def _products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Representatives as columns, and half their squared lengths."""
-        R = self.representatives
-        return np.ascontiguousarray(R.T), (0.5 * _squared_lengths(R)).astype(np.float32)
+        return _columns(self.representatives)
+
+    @cached_property
+    def _center_products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Centres of the rep-clusters as columns, and half their squared lengths."""
+        return _columns(self.centers)
 
     @cached_property
     def _sparse_table(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
@@ -173,6 +183,10 @@ class RepresentativeIndex:
 def rounding_bound(terms: int) -> np.float32:
     """Bound of the rounding of a float32 sum of products, relative to the squared lengths of the factors."""
     return np.float32(2 * (terms + 4) * np.finfo(np.float32).eps)
+
+
+def _columns(points: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    return np.ascontiguousarray(points.T), (0.5 * _squared_lengths(points)).astype(np.float32)
 
 
 def _squared_lengths(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

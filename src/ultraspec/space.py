@@ -23,6 +23,7 @@ Numbers = Sequence[int] | npt.NDArray[np.int64]
 
 MEDIAN_ROWS = 1000
 LARGEST = 2.0**50  # of a scaled coordinate: its square, summed over features, stays far below float32's end
+LARGEST_RAW = 1e306  # of a raw value
 LEAST_SCALE = 2.0**-1000  # below, one over the scale would be infinite
 
 
@@ -57,9 +58,18 @@ class Space:
             rows /= largest[:, None]  # before squaring, which could overflow or vanish
             rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
         else:
-            rows = np.subtract(raw, self.offset, dtype=np.float64)
-            rows *= 1.0 / self.scale
+            return self._move_and_scale(raw)
         return rows.astype(np.float32, order="C")
+
+    def _move_and_scale(self, raw: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        rows = np.empty(raw.shape, dtype=np.float32)
+        step = max(1, 2**15 // max(raw.shape[1], 1))  # so few rows at a time that the float64 copy stays in cache
+        for low in range(0, len(raw), step):
+            part = raw[low : low + step].astype(np.float64)
+            part -= self.offset
+            part *= 1.0 / self.scale
+            rows[low : low + step] = part
+        return rows
 
     def _prepare_sparse(self, raw: Block, numbers: Numbers | None) -> Block:
         values = raw.data.astype(np.float64)
@@ -80,7 +90,8 @@ class Space:
 
         Rows that were fitted come out the same, bit for bit.
         """
-        block = self.prepare(raw, numbers)
+        with np.errstate(over="ignore"):
+            block = self.prepare(raw, numbers)
         values = block.data if scipy.sparse.issparse(block) else block
         np.clip(values, -2 * LARGEST, 2 * LARGEST, out=values)
         return block
@@ -140,6 +151,11 @@ def survey(
         return Space(metric, zero, 1.0)
     low = np.min([f[0] for f in found], axis=0)
     high = np.max([f[1] for f in found], axis=0)
+    if max(high.max(), -low.min()) > LARGEST_RAW:
+        raise ValueError(
+            f"Input X contains values beyond {LARGEST_RAW:.0e}, too near the end of float64 for differences and means. "
+            "Divide X by a constant first: a common factor changes no result."
+        )
     sample = rows.take(sample_indices(rows.n_rows, MEDIAN_ROWS, random))
     if scipy.sparse.issparse(sample):
         offset = zero

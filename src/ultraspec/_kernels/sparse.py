@@ -36,7 +36,7 @@ def sparse_squared(indptr, indices, data, i, table, r, norm):
 
 @kernel
 def nearest_column(indptr, indices, data, i, table, norms, half, dots, low, high, margin):
-    """Of the columns ``low .. high`` of `table` the nearest to sparse row `i`, measured again where rounding matters."""
+    """Of the columns ``low .. high`` of `table` the nearest to sparse row `i`, measured again if rounding matters."""
     limit = half[low] - dots[low]
     for c in range(low + 1, high):
         limit = min(limit, half[c] - dots[c])

@@ -6,6 +6,7 @@ two levels of threads would fight for the cores, and how BLAS splits a product w
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -83,6 +84,8 @@ def _hold_blas(held: threading.Event, over: threading.Event) -> None:
 
 
 _blas = _BlasGuard()
+if hasattr(os, "register_at_fork"):  # a child has none of the threads, but would inherit the counts and a held lock
+    os.register_at_fork(after_in_child=_blas.__init__)  # type: ignore[misc]
 
 
 def count_jobs(n_jobs: int | None) -> int:
