@@ -75,8 +75,8 @@ def speed(stored: dict[str, Any]) -> str:
     peak = stored["peak"]
     text += (
         f"\nNeighbour search against the machine's matrix-product peak ({peak['gemm_gflops']:.0f} GFLOP/s, float32, measured in "
-        "the same run). Three operations per feature of each distance the method's definition asks for (approx: z1 + p / z1 "
-        "+ K' + 1 per row, exact: p), so pruning counts as speed.\n\n| search, p = 1000, K = 5 | time | GFLOP/s | share of peak |\n|---|---|---|---|\n"
+        "the same run). Counted are the distances that the method's definition asks for (approx: z1 + p / z1 + K' + 1 per row, "
+        "exact: p), three operations per feature, or two where a matrix product gives them; so pruning counts as speed.\n\n| search, p = 1000, K = 5 | time | GFLOP/s | share of peak |\n|---|---|---|---|\n"
     )
     for name, r in peak["search"].items():
         text += f"| {name} | {r['seconds']:.2f} s | {r['gflops']:.0f} | {r['share']:.0%} |\n"

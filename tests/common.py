@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 
 from ultraspec import metrics
+
+ROOT = Path(__file__).parents[1]  # where other interpreters start
 
 
 def blobs(n=1000, k=4, d=3, seed=0):
@@ -61,6 +64,7 @@ def python(code, *, timeout=120, **env):
         text=True,
         timeout=timeout,
         env={**os.environ, **env},
+        cwd=ROOT,
         check=False,
     )
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -12,7 +12,7 @@ import textwrap
 import time
 
 import pytest
-from common import python
+from common import ROOT, python
 
 PREAMBLE = """
 import json, os, sys, threading
@@ -201,6 +201,7 @@ def test_ctrl_c_returns_at_once_and_leaves_no_thread(jobs):
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "JOBS": jobs},
+            cwd=ROOT,
         )
         stack.callback(child.kill)
 

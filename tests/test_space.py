@@ -9,7 +9,7 @@ import oracle
 import pytest
 import scipy.sparse
 from cases import SEEDS, points
-from common import blobs, python
+from common import blobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
