@@ -182,9 +182,17 @@ def test_many_duplicates(selection, neighbors):
     assert same_partition(y[copies], model.labels_)
 
 
-def test_one_row_many_times_among_others():
+@pytest.mark.parametrize(
+    "times",
+    [
+        300,
+        pytest.param(
+            10_000, marks=pytest.mark.xfail(reason="ten of eleven rows at distance zero: sigma, their mean, collapses")
+        ),
+    ],
+)
+def test_one_row_many_times_among_others(times):
     X, y = blobs()
-    times = 300
     X, y = np.vstack([X, np.tile(X[:1], (times, 1))]), np.concatenate([y, np.tile(y[:1], times)])
     assert same_partition(y, fit_quietly(X).labels_)
 

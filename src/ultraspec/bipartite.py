@@ -63,11 +63,10 @@ class Graph:
 
     def pieces(self) -> npt.NDArray[np.int64]:
         """Rows in each connected component, largest first."""
-        used = np.flatnonzero(self.affinity.diagonal())
-        within = scipy.sparse.csr_array(self.affinity[np.ix_(used, used)])
-        n, labels = scipy.sparse.csgraph.connected_components(within, directed=False)
-        sizes = np.bincount(labels, weights=self.counts[used], minlength=n).astype(np.int64)
-        return np.sort(sizes)[::-1]
+        edges = scipy.sparse.csr_array(self.affinity > 0)
+        n, labels = scipy.sparse.csgraph.connected_components(edges, directed=False)
+        sizes = np.bincount(labels, weights=self.counts, minlength=n).astype(np.int64)
+        return np.sort(sizes[np.bincount(labels, weights=self.affinity.diagonal(), minlength=n) > 0])[::-1]
 
 
 @dataclass
