@@ -32,6 +32,8 @@ def quality(stored: dict[str, Any]) -> str:
         "The last five sets are *reconstructions* of the paper's.\n\n"
         "| data set | seeds | NMI | paper | CA | paper | met |\n|---|---|---|---|---|---|---|\n"
     )
+    if "remark" in stored:
+        text = text.replace("| data set |", f"{stored['remark']}\n\n| data set |", 1)
     for title, *_ in SETS:
         runs = stored["runs"].get(title)
         if not runs:

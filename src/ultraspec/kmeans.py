@@ -141,7 +141,10 @@ class _RowAssigner:
         self._table = np.ascontiguousarray(centers.T)
         self._norms = np.einsum("ij,ij->i", centers, centers, dtype=np.float64)
         self._half_norms = (0.5 * self._norms).astype(np.float32)
-        self._moved_table = self._table if moved is None else np.ascontiguousarray(self._table[:, moved])
+        if moved is not None:  # gathered once, not for every block
+            self._moved_centers = centers[moved]
+            self._moved_table = np.ascontiguousarray(self._table[:, moved])
+            self._moved_half_norms = self._half_norms[moved]
 
     def __call__(self, span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
         block = self._rows.read(*span)
@@ -160,9 +163,9 @@ class _RowAssigner:
 
     def _by_products(self, block: Block, labels: Labels, sq: Squares, moved_only: bool = False) -> int:
         """Nearest of all centres, or of the moved ones (labels then number these)."""
-        table = self._moved_table if moved_only else self._table
-        centers = self._centers[self._moved] if moved_only else self._centers
-        half_norms = self._half_norms[self._moved] if moved_only else self._half_norms
+        centers, table, half_norms = self._centers, self._table, self._half_norms
+        if moved_only:
+            centers, table, half_norms = self._moved_centers, self._moved_table, self._moved_half_norms
         if scipy.sparse.issparse(block):
             products = np.empty((block.shape[0], table.shape[1]), dtype=np.float32)
             sparse_products(block.indptr, block.indices, block.data, table, products)
