@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ultraspec.engines import ThreadEngine
+from ultraspec.rows import _base
 
 settings.register_profile(
     "ultraspec",
@@ -20,3 +21,11 @@ def engine():
     """One thread; closed before the next file's tests, as an open engine holds BLAS to one thread."""
     with ThreadEngine(1) as engine:
         yield engine
+
+
+@pytest.fixture(scope="session", autouse=True)
+def small_blocks():
+    """Cut even a few thousand rows into many blocks, so that every test meets the seams between them."""
+    usual, _base.LEAST_BLOCK_ROWS = _base.LEAST_BLOCK_ROWS, (256, 256)
+    yield
+    _base.LEAST_BLOCK_ROWS = usual

@@ -526,3 +526,17 @@ def test_documents_without_words():
     model = USPEC(4, random_state=0).fit(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert len(set(model.labels_[1000:])) == 1
+
+
+def test_dates_are_refused_in_words():
+    X = np.arange("2020-01-01", "2020-03-01", dtype="datetime64[D]").reshape(-1, 2)
+    with pytest.raises(TypeError, match=r"X must hold numbers, got datetime64\[D\]. Turn it into numbers first"):
+        USPEC(2).fit(X)
+
+
+def test_masked_values_are_refused():
+    X = np.ma.array(np.random.default_rng(0).normal(size=(300, 2)), mask=False)
+    USPEC(2, random_state=0).fit(X)  # nothing is masked
+    X[5, 1] = np.ma.masked
+    with pytest.raises(ValueError, match="X has 1 masked values.*Fill them"):
+        USPEC(2).fit(X)

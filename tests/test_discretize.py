@@ -91,7 +91,7 @@ def test_means_are_means_of_lifted_rows(graph, n_clusters, seed, engine):
     points = measured(edges, vectors)
     centers = E[np.random.default_rng(seed).integers(len(E), size=n_clusters)].astype(np.float32)
     labels, sq = np.full(len(E), -1, dtype=np.int32), np.empty(len(E), dtype=np.float32)
-    sums = points.empty_sums(n_clusters)
+    sums = np.zeros((n_clusters, points.n_sums))
     assign = points.assign_to(centers)
     middle = len(E) // 2
     for low, high in ((0, middle), (middle, len(E))):

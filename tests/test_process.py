@@ -233,24 +233,23 @@ def test_ctrl_c_while_blas_is_being_limited_leaves_nothing():
         def blas_threads():
             return [(lib["filepath"], lib["num_threads"]) for lib in threadpoolctl.threadpool_info()]
 
-        def interrupted(*args, **options):
-            limits = threadpool_limits(*args, **options)
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.2)
-            return limits
+        class Interrupted:
+            def limit(self, **options):
+                limits = libraries().limit(**options)
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.2)
+                return limits
 
         model = USPEC(4, random_state=0).fit(X)
         before = blas_threads()
-        threadpool_limits = threadpoolctl.threadpool_limits
-        for module in (threads, threadpoolctl):
-            module.threadpool_limits = interrupted
+        libraries = threads._blas_libraries
+        threads._blas_libraries = Interrupted
         try:
             model.predict(X)
             time.sleep(1)
         except KeyboardInterrupt:
             pass
-        for module in (threads, threadpoolctl):
-            module.threadpool_limits = threadpool_limits
+        threads._blas_libraries = libraries
         left = [thread.name for thread in threading.enumerate()]
         print(json.dumps([left, blas_threads() == before, right(USPEC(4, random_state=0))]), flush=True)
         os._exit(0)  # or a thread that is left would keep the process alive

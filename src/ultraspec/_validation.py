@@ -80,10 +80,21 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Rows:
                 f"{estimator.n_features_in_} features as input."
             )
         return X
+    _refuse_masked(X)
     X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     if scipy.sparse.issparse(X):
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
         return SparseRows(X)
+    if X.dtype.kind not in "biuf":
+        raise TypeError(f"X must hold numbers, got {X.dtype}. Turn it into numbers first, for example seconds or codes.")
     return ArrayRows(X)
+
+
+def _refuse_masked(X: Any) -> None:
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(
+            f"X has {np.ma.count_masked(X):,} masked values, and rows with gaps have no distances. Fill them "
+            "(X.filled(...), or an imputer) or drop their rows."
+        )

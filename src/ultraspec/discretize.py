@@ -33,7 +33,7 @@ SEED_ROWS = 20_000
 SAMPLE_GROWTH = 16
 SETTLED = 3e-5  # share of the sum of squares that a further step would gain when a large fit stops
 BLOCK_ROWS = 32768
-SMALL_BLOCK_ROWS = 8192
+SMALL_BLOCK_ROWS = 16384
 
 
 class EmbeddedPoints(Points):
@@ -52,7 +52,7 @@ class EmbeddedPoints(Points):
     def __init__(
         self, edges: Edges, vectors: npt.NDArray[np.float32], scales: npt.NDArray[np.float32] | None = None
     ) -> None:
-        self.n_rows = len(edges)
+        self.n_rows, self.n_sums = len(edges), len(vectors)  # sums of weights on representatives, see `means`
         self._edges = edges
         self._vectors = vectors
         self._scales = np.empty(self.n_rows, dtype=np.float32) if scales is None else scales
@@ -71,10 +71,6 @@ class EmbeddedPoints(Points):
     def sample(self, indices: npt.NDArray[np.int64]) -> EmbeddedPoints:
         """The rows at `indices` alone."""
         return EmbeddedPoints(self._edges[indices], self._vectors, self._scales[indices])
-
-    def empty_sums(self, k: int) -> Sums:
-        """Zeros (k, p): sums of weights, see `means`."""
-        return np.zeros((k, len(self._vectors)))
 
     def means(self, sums: Sums, counts: npt.NDArray[np.int64]) -> Centers:
         """Each cluster's total weight on representatives times their vectors, divided by its rows."""

@@ -22,6 +22,7 @@ from ultraspec.engines import ThreadEngine
 from ultraspec.rows import Block, Rows, sample_indices
 
 FEW_FEATURES = 8  # up to here, distances of a tile of rows are summed directly; above, other forms are faster
+SUMS_VALUES = 2**24  # values of all groups' sums together, but for wide data
 
 Centers = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int32]
@@ -69,17 +70,16 @@ class Points(ABC):
     ----------
     n_rows : int
         Number of rows.
+    n_sums : int
+        Columns of the matrix (k, n_sums) that assigning adds rows to.
     """
 
     n_rows: int
+    n_sums: int
 
     @abstractmethod
     def blocks(self) -> list[Span]:
         """Ranges that cover all rows in order."""
-
-    @abstractmethod
-    def empty_sums(self, k: int) -> Sums:
-        """A matrix of zeros that assigning adds rows to."""
 
     @abstractmethod
     def means(self, sums: Sums, counts: npt.NDArray[np.int64]) -> Centers:
@@ -108,15 +108,11 @@ class RowPoints(Points):
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self.n_rows = rows.n_rows
+        self.n_rows, self.n_sums = rows.n_rows, rows.n_features
 
     def blocks(self) -> list[Span]:
         """Ranges that cover all rows in order."""
         return self._rows.blocks()
-
-    def empty_sums(self, k: int) -> Sums:
-        """Zeros (k, d)."""
-        return np.zeros((k, self._rows.n_features))
 
     def means(self, sums: Sums, counts: npt.NDArray[np.int64]) -> Centers:
         """Sums divided by counts."""
@@ -137,7 +133,8 @@ class _RowAssigner:
 
     def __init__(self, rows: Rows, centers: Centers, moved: npt.NDArray[np.intp] | None) -> None:
         self._rows, self._centers, self._moved = rows, centers, moved
-        self._even_centers = even_features(centers)
+        if centers.shape[1] <= FEW_FEATURES:
+            self._even_centers = even_features(centers)
         self._table = np.ascontiguousarray(centers.T)
         self._norms = np.einsum("ij,ij->i", centers, centers, dtype=np.float64)
         self._half_norms = (0.5 * self._norms).astype(np.float32)
@@ -252,15 +249,18 @@ def lloyd(points: Points, centers: Centers, engine: ThreadEngine, *, max_iter: i
 def _assign_pass(points: Points, assign: Assign, k: int, labels: Labels, sq: Squares, engine: ThreadEngine) -> _Tally:
     def start() -> _Tally:
         far_sq, far_row = np.full(k, -1, dtype=np.float32), np.full(k, -1, dtype=np.int64)
-        return _Tally(points.empty_sums(k), np.zeros(k, dtype=np.int64), far_sq, far_row)
+        return _Tally(np.zeros((k, points.n_sums)), np.zeros(k, dtype=np.int64), far_sq, far_row)
 
     def step(tally: _Tally, span: Span) -> None:
         here = slice(*span)
         tally.changed += assign(span, labels[here], sq[here], tally.sums)
         tally.inertia += kernels.tally(labels[here], sq[here], span[0], tally.counts, tally.far_sq, tally.far_row)
 
-    # A group of blocks owns a matrix of sums: it must have more rows than that to be worth its merge.
-    return engine.fold(points.blocks(), start, step, _Tally.merge, most_groups=1 + points.n_rows // (2 * k))
+    # A group of blocks owns a matrix of sums: it must have more rows than that to be worth its merge, and wide data
+    # can afford two such matrices only.
+    worth = 1 + points.n_rows // (2 * k)
+    affordable = max(2, SUMS_VALUES // (k * points.n_sums))
+    return engine.fold(points.blocks(), start, step, _Tally.merge, most_groups=min(worth, affordable))
 
 
 def _spare(found: _Tally, wanted: int) -> npt.NDArray[np.intp]:

@@ -6,13 +6,14 @@ two levels of threads would fight for the cores, and how BLAS splits a product w
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from ultraspec.progress import Silent
 
@@ -57,9 +58,9 @@ class _BlasGuard:
         self._holder = threading.Thread(target=_hold_blas, args=(held, self._over), name="ultraspec-blas", daemon=True)
         self._holder.start()
         held.wait()
-        libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-        if any(library.num_threads > 1 for library in libraries):
-            self._own_limits = threadpool_limits(limits=1, user_api="blas")
+        blas = _blas_libraries()
+        if any(library.num_threads > 1 for library in blas.lib_controllers):
+            self._own_limits = blas.limit(limits=1)
 
     def _leave(self) -> None:
         self._users -= 1
@@ -74,9 +75,17 @@ class _BlasGuard:
         self._holder = None
 
 
+@functools.cache
+def _blas_libraries() -> ThreadpoolController:
+    """The BLAS libraries of NumPy and SciPy, looked for once: it takes milliseconds, and no others are used here."""
+    import scipy.linalg  # noqa: F401  loads SciPy's own
+
+    return ThreadpoolController().select(user_api="blas")
+
+
 def _hold_blas(held: threading.Event, over: threading.Event) -> None:
     try:
-        with threadpool_limits(limits=1, user_api="blas"):
+        with _blas_libraries().limit(limits=1):
             held.set()
             over.wait()
     finally:

@@ -11,8 +11,10 @@ import numpy.typing as npt
 Block = Any  # rows of a source: a 2-d numpy.ndarray or a scipy.sparse CSR matrix
 
 BLOCK_VALUES = 2**20  # values of a block, about: float32 blocks of 4 MB stay in the outer caches
-BLOCK_ROWS = (256, 65536)
+MOST_BLOCK_ROWS = 65536
 BLOCKS_OF_SMALL_DATA = 16  # small data is cut too, or there would be nothing to share between threads
+LEAST_BLOCK_VALUES = 2**15  # but not so small that handing blocks to threads costs more than it saves
+LEAST_BLOCK_ROWS = (256, 4096)
 
 
 class Rows(ABC):
@@ -38,10 +40,11 @@ class Rows(ABC):
     @property
     def block_rows(self) -> int:
         """Rows of one block."""
-        low, high = BLOCK_ROWS
-        fitting = BLOCK_VALUES // max(self.n_features, 1)
+        d = max(self.n_features, 1)
+        least, most_least = LEAST_BLOCK_ROWS
+        least = max(least, min(most_least, LEAST_BLOCK_VALUES // d))
         shared = -(-self.n_rows // BLOCKS_OF_SMALL_DATA)
-        return max(low, min(high, fitting, shared))
+        return max(least, min(MOST_BLOCK_ROWS, BLOCK_VALUES // d, shared))
 
     def blocks(self) -> list[tuple[int, int]]:
         """Ranges ``(start, stop)`` that cover all rows in order."""
