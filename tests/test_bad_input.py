@@ -538,5 +538,5 @@ def test_masked_values_are_refused():
     X = np.ma.array(np.random.default_rng(0).normal(size=(300, 2)), mask=False)
     USPEC(2, random_state=0).fit(X)  # nothing is masked
     X[5, 1] = np.ma.masked
-    with pytest.raises(ValueError, match="X has 1 masked values.*Fill them"):
+    with pytest.raises(ValueError, match=r"X has 1 masked values.*Fill them"):
         USPEC(2).fit(X)

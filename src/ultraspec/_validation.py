@@ -88,13 +88,13 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Rows:
             X.sum_duplicates()
         return SparseRows(X)
     if X.dtype.kind not in "biuf":
-        raise TypeError(f"X must hold numbers, got {X.dtype}. Turn it into numbers first, for example seconds or codes.")
+        raise TypeError(f"X must hold numbers, got {X.dtype}. Turn it into numbers first, for example into seconds.")
     return ArrayRows(X)
 
 
 def _refuse_masked(X: Any) -> None:
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError(
-            f"X has {np.ma.count_masked(X):,} masked values, and rows with gaps have no distances. Fill them "
+            f"X has {int(np.ma.getmaskarray(X).sum()):,} masked values, and rows with gaps have no distances. Fill them "
             "(X.filled(...), or an imputer) or drop their rows."
         )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec._kernels import search
-from ultraspec._kernels.kmeans import assign_dense_products
+from ultraspec._kernels.kmeans import assign_dense_products, assign_direct
 from ultraspec._kernels.sparse import search_sparse, sparse_products
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import FEW_FEATURES, RowPoints, lloyd, random_centers
@@ -103,9 +103,18 @@ class RepresentativeIndex:
         elif self.exact and not self._exact_by_lists:
             self._query_products(block, ids, sq)
         elif block.shape[1] <= FEW_FEATURES:
-            search.search_coarse_to_fine(block, *self._even_features, *self._neighborhoods, ids, sq)
+            self._query_tiles(block, ids, sq)
         else:
             self._query_lists(block, ids, sq)
+
+    def _query_tiles(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
+        n = len(block)
+        centers, R = self._even_features
+        groups, owners = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+        to_owner = np.empty(n, dtype=np.float32)
+        assign_direct(block, centers, groups, to_owner)
+        search.nearest_in_group_tiles(block, groups, R, self.starts, owners, to_owner)
+        search.search_tiles(block, owners, to_owner, R, *self._neighborhoods, ids, sq)
 
     def _query_lists(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
         n, R = len(block), self.representatives
@@ -143,8 +152,8 @@ class RepresentativeIndex:
 
     @cached_property
     def _even_features(self) -> tuple[npt.NDArray[Any], ...]:
-        """Centres, starts and representatives as `search_coarse_to_fine` wants them."""
-        return search.even_features(self.centers), self.starts, search.even_features(self.representatives)
+        """Centres of the rep-clusters and representatives as the kernels for few features want them."""
+        return search.even_features(self.centers), search.even_features(self.representatives)
 
     @cached_property
     def _neighborhoods(self) -> tuple[Ids, npt.NDArray[np.float32]]:

@@ -128,49 +128,51 @@ def any_in_reach(m, reach, to_owner, limits):
 
 
 @kernel
-def search_coarse_to_fine(X, centers, starts, R, lists, reach, ids, sq):
-    """The paper's three steps for a block of rows with few features.
+def nearest_in_group_tiles(X, groups, R, starts, owners, to_owner):
+    """For each row the nearest of ``R[starts[g]:starts[g + 1]]``, g being its group, and the distance to it.
 
-    centers, R : (z, d), (p, d) centres of the rep-clusters and representatives, from `even_features`.
-    starts : (z + 1,) rep-cluster g holds the representatives ``R[starts[g]:starts[g + 1]]``.
-    lists, reach : (p, L) each representative's neighbourhood, nearest first, and the distances.
-
-    Rows are sorted by rep-cluster, then by nearest representative, so that rows that meet the same representatives
-    are worked on together. The lists are sorted, so the triangle inequality ends a scan early without changing its
-    result. With lists of all p representatives the search is exact.
+    For few features; `R` comes from `even_features`. Rows are sorted by group, so that rows which meet the same
+    representatives are worked on together.
     """
-    n, K = ids.shape
-    p, L = lists.shape
-    z, d = centers.shape
-    tile = np.empty((d, TILE), np.float32)
+    n, z = X.shape[0], starts.shape[0] - 1
+    tile = np.empty((R.shape[1], TILE), np.float32)
     buffer = np.empty(TILE, np.float32)
     nearest = np.empty(TILE, np.float32)
     at = np.empty(TILE, np.int32)
-    carried = np.empty(TILE, np.int32)
-    best = np.empty((K, TILE), np.float32)
-    best_ids = np.empty((K, TILE), np.int32)
     order = np.empty(n, np.int32)
-    keys = np.empty(n, np.int32)
-    to_owner = np.empty(n, np.float32)
-    runs = np.empty(max(p, z) + 2, np.int64)
-    for i in range(n):
-        order[i] = i
-    for low in range(0, n, TILE):
-        m = min(TILE, n - low)
-        load_tile(X, order, low, m, tile)
-        nearest_point(tile, m, centers, np.int64(0), z, nearest, at, buffer)
-        for r in range(m):
-            keys[low + r] = at[r]
-    sort_by(keys, z, order, runs)
+    runs = np.empty(z + 2, np.int64)
+    sort_by(groups, z, order, runs)
     for g in range(z):
         for low in range(runs[g], runs[g + 1], TILE):
             m = min(TILE, runs[g + 1] - low)
             load_tile(X, order, low, m, tile)
             nearest_point(tile, m, R, starts[g], starts[g + 1], nearest, at, buffer)
             for r in range(m):
-                keys[order[low + r]] = at[r]
+                owners[order[low + r]] = at[r]
                 to_owner[order[low + r]] = np.sqrt(nearest[r])
-    sort_by(keys, p, order, runs)
+
+
+@kernel
+def search_tiles(X, owners, to_owner, R, lists, reach, ids, sq):
+    """Last step of the coarse-to-fine search for few features: scan the neighbourhood of each row's owner.
+
+    R : (p, d) representatives, from `even_features`.
+    lists, reach : (p, L) each representative's neighbourhood, nearest first, and the distances.
+
+    Rows are sorted by owner. The lists are sorted, so the triangle inequality ends a scan early without changing its
+    result. With lists of all p representatives the search is exact.
+    """
+    n, K = ids.shape
+    p, L = lists.shape
+    tile = np.empty((R.shape[1], TILE), np.float32)
+    buffer = np.empty(TILE, np.float32)
+    nearest = np.empty(TILE, np.float32)
+    carried = np.empty(TILE, np.int32)
+    best = np.empty((K, TILE), np.float32)
+    best_ids = np.empty((K, TILE), np.int32)
+    order = np.empty(n, np.int32)
+    runs = np.empty(p + 2, np.int64)
+    sort_by(owners, p, order, runs)
     for owner in range(p):
         for low in range(runs[owner], runs[owner + 1], TILE):
             m = min(TILE, runs[owner + 1] - low)
