@@ -95,6 +95,6 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Rows:
 def _refuse_masked(X: Any) -> None:
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError(
-            f"X has {int(np.ma.getmaskarray(X).sum()):,} masked values, and rows with gaps have no distances. Fill them "
-            "(X.filled(...), or an imputer) or drop their rows."
+            f"X has {int(np.ma.getmaskarray(X).sum()):,} masked values, and rows with gaps have no distances. "
+            "Fill them (X.filled(...), or an imputer) or drop their rows."
         )

@@ -20,8 +20,10 @@ from ultraspec._kernels.search import even_features
 from ultraspec._kernels.sparse import sparse_products
 from ultraspec.engines import ThreadEngine
 from ultraspec.rows import Block, Rows, sample_indices
+from ultraspec.shadow import Shadow
 
 FEW_FEATURES = 8  # up to here, distances of a tile of rows are summed directly; above, other forms are faster
+SHADOWED_ROWS = 2**18  # up to here, shadows (200 bytes a row) are kept between passes
 SUMS_VALUES = 2**24  # values of all groups' sums together, but for wide data
 
 Centers = npt.NDArray[np.float32]
@@ -104,11 +106,15 @@ class RowPoints(Points):
     ----------
     rows : Rows
         Prepared rows, dense or CSR.
+    shadow : Shadow, optional
+        Rules out most centres for rows with many features.
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, shadow: Shadow | None = None) -> None:
         self._rows = rows
         self.n_rows, self.n_sums = rows.n_rows, rows.n_features
+        self.shadow = shadow if shadow is not None else Shadow()
+        self._kept: dict[Span, tuple[Centers, Centers]] = {}
 
     def blocks(self) -> list[Span]:
         """Ranges that cover all rows in order."""
@@ -125,57 +131,70 @@ class RowPoints(Points):
 
     def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None) -> Assign:
         """See `_RowAssigner`."""
-        return _RowAssigner(self._rows, centers, moved)
+        return _RowAssigner(self, centers, moved)
+
+    def read(self, span: Span) -> Block:
+        """Rows of a range."""
+        return self._rows.read(*span)
+
+    def cast(self, block: Centers, span: Span) -> tuple[Centers, Centers]:
+        """Shadows and squared lengths of a block; of small data they are kept for the next pass."""
+        if self.shadow.basis is None or self.n_rows > SHADOWED_ROWS:
+            return self.shadow.cast(block)
+        if span not in self._kept:
+            self._kept[span] = self.shadow.cast(block)
+        return self._kept[span]
 
 
 class _RowAssigner:
     """Labels blocks of rows, each kind by the form that is fastest for it."""
 
-    def __init__(self, rows: Rows, centers: Centers, moved: npt.NDArray[np.intp] | None) -> None:
-        self._rows, self._centers, self._moved = rows, centers, moved
+    def __init__(self, points: RowPoints, centers: Centers, moved: npt.NDArray[np.intp] | None) -> None:
+        self._points, self._centers, self._moved = points, centers, moved
+        self._shadow = points.shadow
         if centers.shape[1] <= FEW_FEATURES:
             self._even_centers = even_features(centers)
-        self._table = np.ascontiguousarray(centers.T)
-        self._norms = np.einsum("ij,ij->i", centers, centers, dtype=np.float64)
+        self._table, self._norms = shadow_table(self._shadow, centers)
         self._half_norms = (0.5 * self._norms).astype(np.float32)
-        if moved is not None:  # gathered once, not for every block
+        if moved is not None and self._shadow.basis is None:  # gathered once, not for every block
             self._moved_centers = centers[moved]
             self._moved_table = np.ascontiguousarray(self._table[:, moved])
             self._moved_half_norms = self._half_norms[moved]
 
     def __call__(self, span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
-        block = self._rows.read(*span)
+        block = self._points.read(span)
         if scipy.sparse.issparse(block):
-            changed = self._by_products(block, labels, sq)
+            changed = self._sparse(block, labels, sq)
             kernels.add_sparse_rows(block.indptr, block.indices, block.data, labels, sums)
             return changed
         if block.shape[1] <= FEW_FEATURES:
             changed = int(kernels.assign_direct(block, self._even_centers, labels, sq))
-        elif self._moved is None:
-            changed = self._by_products(block, labels, sq)
+        elif self._moved is None or self._shadow.basis is not None:
+            changed = self._by_products(block, *self._points.cast(block, span), labels, sq)
         else:
             changed = self._by_moved(block, self._moved, labels, sq)
         kernels.add_rows(block, labels, sums)
         return changed
 
-    def _by_products(self, block: Block, labels: Labels, sq: Squares, moved_only: bool = False) -> int:
+    def _sparse(self, block: Block, labels: Labels, sq: Squares) -> int:
+        products = np.empty((block.shape[0], len(self._centers)), dtype=np.float32)
+        sparse_products(block.indptr, block.indices, block.data, self._table, products)
+        norms = np.asarray(block.multiply(block).sum(axis=1), dtype=np.float32).ravel()
+        matrix = block.indptr, block.indices, block.data
+        return int(kernels.assign_sparse_products(*matrix, self._table, products, self._norms, norms, labels, sq))
+
+    def _by_products(
+        self, block: Centers, shadows: Centers, norms: Centers, labels: Labels, sq: Squares, moved_only: bool = False
+    ) -> int:
         """Nearest of all centres, or of the moved ones (labels then number these)."""
         centers, table, half_norms = self._centers, self._table, self._half_norms
         if moved_only:
             centers, table, half_norms = self._moved_centers, self._moved_table, self._moved_half_norms
-        if scipy.sparse.issparse(block):
-            products = np.empty((block.shape[0], table.shape[1]), dtype=np.float32)
-            sparse_products(block.indptr, block.indices, block.data, table, products)
-            norms = np.asarray(block.multiply(block).sum(axis=1), dtype=np.float32).ravel()
-            matrix = block.indptr, block.indices, block.data
-            return int(kernels.assign_sparse_products(*matrix, table, products, self._norms, norms, labels, sq))
-        norms = np.einsum("ij,ij->i", block, block)
-        error = product_error(block.shape[1])
-        return int(kernels.assign_dense_products(block, centers, block @ table, half_norms, norms, error, labels, sq))
+        bounds = self._shadow.slack, product_error(shadows.shape[1])
+        changed = kernels.assign_dense_products(block, centers, shadows @ table, half_norms, norms, *bounds, labels, sq)
+        return int(changed)
 
-    def _by_moved(
-        self, block: npt.NDArray[np.float32], moved: npt.NDArray[np.intp], labels: Labels, sq: Squares
-    ) -> int:
+    def _by_moved(self, block: Centers, moved: npt.NDArray[np.intp], labels: Labels, sq: Squares) -> int:
         """Where a row's own centre stayed or came nearer, only the moved centres can be nearer still."""
         before = labels.copy()
         left = np.empty(len(block), dtype=np.bool_)
@@ -185,15 +204,21 @@ class _RowAssigner:
         rows = np.flatnonzero(left)
         if rows.size:
             new_labels, new_sq = labels[rows], sq[rows]
-            self._by_products(block[rows], new_labels, new_sq)
+            self._by_products(block[rows], *self._shadow.cast(block[rows]), new_labels, new_sq)
             labels[rows], sq[rows] = new_labels, new_sq
         rows = np.flatnonzero(~left)
         if rows.size and moved.size:
             new_labels, new_sq = labels[rows], sq[rows]
-            self._by_products(block[rows], new_labels, new_sq, moved_only=True)
+            self._by_products(block[rows], *self._shadow.cast(block[rows]), new_labels, new_sq, moved_only=True)
             nearer = new_sq < sq[rows]
             labels[rows[nearer]], sq[rows[nearer]] = moved[new_labels[nearer]], new_sq[nearer]
         return int((labels != before).sum())
+
+
+def shadow_table(shadow: Shadow, points: Centers) -> tuple[Centers, npt.NDArray[np.float64]]:
+    """Shadows of points as columns, for inner products, and their squared lengths."""
+    shadows = points if shadow.basis is None else shadow.cast(points)[0]
+    return np.ascontiguousarray(shadows.T), np.einsum("ij,ij->i", shadows, shadows, dtype=np.float64)
 
 
 @dataclass

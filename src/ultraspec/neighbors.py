@@ -13,8 +13,9 @@ from ultraspec._kernels import search
 from ultraspec._kernels.kmeans import assign_dense_products, assign_direct
 from ultraspec._kernels.sparse import search_sparse, sparse_products
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import FEW_FEATURES, RowPoints, lloyd, random_centers
+from ultraspec.kmeans import FEW_FEATURES, RowPoints, lloyd, random_centers, shadow_table
 from ultraspec.rows import ArrayRows, Block
+from ultraspec.shadow import Shadow
 
 REP_CLUSTER_ITERATIONS = 20
 EXACT_LIST_REPRESENTATIVES = 4000  # beyond, the p x p lists (6 bytes an entry) outgrow the caches
@@ -118,24 +119,27 @@ class RepresentativeIndex:
 
     def _query_lists(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
         n, R = len(block), self.representatives
-        groups = np.zeros(n, dtype=np.int32)
-        owners = np.empty(n, dtype=np.int32)
+        groups, owners = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+        to_owner = np.empty(n, dtype=np.float32)
+        shadows, lengths = self._shadow.cast(block)
+        slack, error = self._shadow.slack, rounding_bound(shadows.shape[1])
         table, half_norms = self._center_products
-        lengths, error = np.einsum("ij,ij->i", block, block), rounding_bound(block.shape[1])
-        unused = np.empty(n, dtype=np.float32)
-        assign_dense_products(block, self.centers, block @ table, half_norms, lengths, error, groups, unused)
-        search.nearest_in_group(block, np.argsort(groups, kind="stable"), R, self.starts, groups, owners)
+        products = shadows @ table
+        assign_dense_products(block, self.centers, products, half_norms, lengths, slack, error, groups, to_owner)
+        rows, points = (block, shadows, lengths, slack), (R, self._shadows)
+        order = np.argsort(groups, kind="stable")
+        search.nearest_in_group(*rows, order, *points, self.starts, groups, owners, to_owner)
         order = np.argsort(owners, kind="stable")
-        search.search_lists(block, order, R, owners, *self._neighborhoods, ids, sq)
+        search.search_lists(*rows, order, *points, owners, to_owner, *self._neighborhoods, ids, sq)
 
     def _query_products(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
-        d = self.representatives.shape[1]
         table, half_norms = self._products
-        error = rounding_bound(d)
+        slack, error = self._shadow.slack, rounding_bound(len(table))
         for low in range(0, len(block), PRODUCT_ROWS):
             part = slice(low, low + PRODUCT_ROWS)
-            products = block[part] @ table
-            search.search_products(block[part], self.representatives, products, half_norms, error, ids[part], sq[part])
+            shadows, lengths = self._shadow.cast(block[part])
+            rows = block[part], self.representatives, shadows @ table
+            search.search_products(*rows, half_norms, lengths, slack, error, ids[part], sq[part])
 
     def _query_sparse(self, block: Any, ids: Ids, sq: Squares) -> None:
         table, norms = self._sparse_table
@@ -168,14 +172,25 @@ class RepresentativeIndex:
         return lists, reach
 
     @cached_property
+    def _shadow(self) -> Shadow:
+        return Shadow.of(self.representatives)
+
+    @cached_property
+    def _shadows(self) -> npt.NDArray[np.float32]:
+        """Shadows of the representatives."""
+        return self._shadow.cast(self.representatives)[0]
+
+    @cached_property
     def _products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Representatives as columns, and half their squared lengths."""
-        return _columns(self.representatives)
+        """Shadows of the representatives as columns, and half their squared lengths."""
+        table, norms = shadow_table(self._shadow, self.representatives)
+        return table, (0.5 * norms).astype(np.float32)
 
     @cached_property
     def _center_products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Centres of the rep-clusters as columns, and half their squared lengths."""
-        return _columns(self.centers)
+        """Shadows of the rep-clusters' centres as columns, and half their squared lengths."""
+        table, norms = shadow_table(self._shadow, self.centers)
+        return table, (0.5 * norms).astype(np.float32)
 
     @cached_property
     def _sparse_table(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
@@ -192,10 +207,6 @@ class RepresentativeIndex:
 def rounding_bound(terms: int) -> np.float32:
     """Bound of the rounding of a float32 sum of products, relative to the squared lengths of the factors."""
     return np.float32(2 * (terms + 4) * np.finfo(np.float32).eps)
-
-
-def _columns(points: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    return np.ascontiguousarray(points.T), (0.5 * _squared_lengths(points)).astype(np.float32)
 
 
 def _squared_lengths(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

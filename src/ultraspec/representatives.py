@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import RowPoints, lloyd, random_centers
 from ultraspec.rows import ArrayRows, Rows, SparseRows, sample_indices
+from ultraspec.shadow import Shadow
 
 KMEANS_ITERATIONS = 10
 
@@ -58,10 +58,11 @@ def select(
     """
     if selection == "hybrid":
         candidates = rows.take(sample_indices(rows.n_rows, candidate_factor * p, random))
-        rows = SparseRows(candidates) if scipy.sparse.issparse(candidates) else ArrayRows(candidates)
+        rows = SparseRows(candidates) if rows.sparse else ArrayRows(candidates)
     chosen = random_centers(rows, p, random)
     if selection != "random":
-        found = lloyd(RowPoints(rows), chosen, engine, max_iter=KMEANS_ITERATIONS)
+        shadow = Shadow() if rows.sparse else Shadow.of(chosen)
+        found = lloyd(RowPoints(rows, shadow), chosen, engine, max_iter=KMEANS_ITERATIONS)
         chosen = found.means[found.counts > 0]
     if unit:
         chosen = chosen / np.maximum(np.linalg.norm(chosen, axis=1, keepdims=True), np.finfo(np.float32).tiny)

@@ -106,7 +106,7 @@ class PreparedRows(Rows):
 
     def __init__(self, rows: Rows, space: Space) -> None:
         self._rows, self._space = rows, space
-        self.n_rows, self.n_features = rows.n_rows, rows.n_features
+        self.n_rows, self.n_features, self.sparse = rows.n_rows, rows.n_features, rows.sparse
 
     @property
     def block_rows(self) -> int:

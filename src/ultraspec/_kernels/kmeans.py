@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ultraspec._kernels._jit import kernel
-from ultraspec._kernels.search import TILE, load_tile, nearest_point, squared_distance
+from ultraspec._kernels.search import TILE, load_tile, nearest_point, product_limit, squared_distance
 from ultraspec._kernels.sparse import sparse_squared
 
 
@@ -35,22 +35,26 @@ def assign_direct(X, centers, labels, sq):
 
 
 @kernel
-def assign_dense_products(X, centers, products, half_norms, norms, error, labels, sq):
-    """Nearest centre from inner products; where rounding could hide which it is, the centres are measured directly."""
+def assign_dense_products(X, centers, products, half_norms, norms, slack, error, labels, sq):
+    """Nearest centre from inner products of shadows; every centre that could be it is measured in full.
+
+    `half_norms` belong to the centres' shadows, `norms` to the rows; see `product_limit`.
+    """
     n, k = products.shape
     halves = np.empty(k, np.float32)
     bits = halves.view(np.int32)
     changed = 0
     for i in range(n):
         at = nearest_product(products[i], half_norms, np.float32(0.5) * norms[i], halves, bits)
-        limit = halves[at] + error * (norms[i] + np.float32(2.0) * half_norms[at])
+        smallest = squared_distance(X[i], centers[at])
+        limit = product_limit(smallest, norms[i], slack, error)
         close = np.int32(0)
         for c in range(k):
             close += np.int32(halves[c] <= limit)
-        smallest = squared_distance(X[i], centers[at])
         if close > 1:
+            first = at
             for c in range(k):
-                if halves[c] <= limit:
+                if halves[c] <= limit and c != first:
                     s = squared_distance(X[i], centers[c])
                     if s < smallest or (s == smallest and c < at):
                         smallest = s

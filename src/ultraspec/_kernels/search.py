@@ -208,23 +208,49 @@ def insert_sorted(sq, ids, value, new_id):
 
 
 @kernel
-def nearest_in_group(X, order, points, starts, groups, out):
-    """For each row the nearest of ``points[starts[g]:starts[g + 1]]``, g being its group; for many features.
+def shadow_limit(sq, norm, slack):
+    """Squared shadow distance beyond which a point is farther than `sq` from a row of squared length `norm`.
 
-    Rows are visited in `order`, which the caller sorts by group so that a group's points stay in cache.
+    A point that is nearer has at most the length of the row plus that distance, which bounds the rounding.
+    """
+    root = np.sqrt(sq)
+    reach = root + slack * (np.float32(2.0) * np.sqrt(norm) + root)
+    return reach * reach if slack > 0 else sq
+
+
+@kernel
+def product_limit(sq, norm, slack, error):
+    """`shadow_limit`, halved, for distances from inner products: `error` bounds their rounding, relative to lengths."""
+    farthest = np.sqrt(norm) + np.sqrt(sq)
+    return np.float32(0.5) * shadow_limit(sq, norm, slack) + error * (norm + farthest * farthest)
+
+
+@kernel
+def nearest_in_group(X, shadows, norms, slack, order, points, point_shadows, starts, groups, out, sq):
+    """For each row the nearest of ``points[starts[g]:starts[g + 1]]``, g being its group, and its squared distance.
+
+    For many features. Rows are visited in `order`, which the caller sorts by group so that a group's points stay in
+    cache.
     """
     for i in order:
         group = groups[i]
         smallest = np.float32(np.inf)
+        limit = np.float32(np.inf)
         for c in range(starts[group], starts[group + 1]):
-            s = squared_distance(X[i], points[c])
+            s = squared_distance(shadows[i], point_shadows[c])
+            if s > limit:
+                continue
+            if slack > 0:
+                s = squared_distance(X[i], points[c])
             if s < smallest:
                 smallest = s
+                limit = shadow_limit(s, norms[i], slack)
                 out[i] = c
+        sq[i] = smallest
 
 
 @kernel
-def search_lists(X, order, R, owners, lists, reach, ids, sq):
+def search_lists(X, shadows, norms, slack, order, R, R_shadows, owners, to_owner, lists, reach, ids, sq):
     """Last step of the coarse-to-fine search for many features: scan the neighbourhood of each row's owner.
 
     The triangle inequality ends a scan early here too, see `any_in_reach`.
@@ -235,45 +261,46 @@ def search_lists(X, order, R, owners, lists, reach, ids, sq):
         best_ids = ids[i]
         for k in range(K):
             best[k] = np.inf
-        to_owner = np.sqrt(squared_distance(X[i], R[owners[i]]))
+        limit = np.float32(np.inf)
+        near = np.float32(1.0001) * np.sqrt(to_owner[i])
         for c in range(lists.shape[1]):
-            gap = np.float32(0.9999) * reach[owners[i], c] - np.float32(1.0001) * to_owner
+            gap = np.float32(0.9999) * reach[owners[i], c] - near
             if gap > 0 and gap * gap > best[K - 1]:
                 break
             r = lists[owners[i], c]
-            s = squared_distance(X[i], R[r])
+            s = squared_distance(shadows[i], R_shadows[r])
+            if s > limit:
+                continue
+            if slack > 0:
+                s = squared_distance(X[i], R[r])
             if s < best[K - 1]:
                 insert_sorted(best, best_ids, s, r)
+                limit = shadow_limit(best[K - 1], norms[i], slack)
 
 
 @kernel
-def search_products(X, R, products, half_norms, error, ids, sq):
-    """Exact search from the matrix of inner products ``products = X @ R.T``.
+def search_products(X, R, products, half_norms, norms, slack, error, ids, sq):
+    """Exact search from the matrix ``products`` of inner products of the shadows of X and R.
 
-    ``|r|^2 / 2 - x.r`` orders the representatives as the distance does, but it is rounded, and the rounding of a
-    matrix product depends on the block's shape. So every representative that could be among the K nearest within
-    the rounding `error` (relative to the squared lengths) is measured again directly: the result is exact and the same
-    in every block.
+    ``|r|^2 / 2 - x.r`` orders representatives as the shadows' distances do, but it is rounded, and the rounding of a
+    matrix product depends on the block's shape. So the K first by that order are measured in full, and then every
+    representative that could be nearer than the farthest of them: the result is exact and the same in every block.
     """
     n, K = ids.shape
     p = half_norms.shape[0]
     scores = np.empty(K, np.float32)
-    unused = np.empty(K, np.uint16)
-    longest = np.float32(0.0)
-    for r in range(p):
-        longest = max(longest, half_norms[r])
-    longest = np.sqrt(np.float32(2.0) * longest)
+    first = np.empty(K, np.uint16)
     for i in range(n):
         for k in range(K):
             scores[k] = np.inf
-        length = np.float32(0.0)
-        for j in range(X.shape[1]):
-            length += X[i, j] * X[i, j]
         for r in range(p):
             score = half_norms[r] - products[i, r]
             if score < scores[K - 1]:
-                insert_sorted(scores, unused, score, np.uint16(r))
-        limit = scores[K - 1] + error * (np.sqrt(length) + longest) ** 2
+                insert_sorted(scores, first, score, np.uint16(r))
+        farthest = np.float32(0.0)
+        for k in range(K):
+            farthest = max(farthest, squared_distance(X[i], R[first[k]]))
+        limit = product_limit(farthest, norms[i], slack, error) - np.float32(0.5) * norms[i]
         best = sq[i]
         best_ids = ids[i]
         for k in range(K):

@@ -24,10 +24,13 @@ class Rows(ABC):
     ----------
     n_rows, n_features : int
         Shape of the data.
+    sparse : bool
+        Whether blocks are CSR matrices.
     """
 
     n_rows: int
     n_features: int
+    sparse = False
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Block:

@@ -48,6 +48,8 @@ class SparseRows(Rows):
     (2, 3)
     """
 
+    sparse = True
+
     def __init__(self, matrix: Any) -> None:
         self._matrix = matrix
         self.n_rows, self.n_features = matrix.shape
