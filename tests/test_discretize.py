@@ -15,6 +15,7 @@ from ultraspec.bipartite import Edges, lift
 from ultraspec.discretize import EmbeddedPoints, label, score_table
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import lloyd
+from ultraspec.rows import sample_indices
 
 
 def random_graph(n, p, K, k, random, groups=None):
@@ -109,7 +110,9 @@ def test_points_are_the_lifted_rows(graph, seed):
     rows = np.flatnonzero(np.random.default_rng(seed).random(len(edges)) < 0.5)
     np.testing.assert_allclose(points.take(rows), embedding(edges, vectors)[rows], atol=1e-5)
     assert points.take(rows).tobytes() == lift(edges, vectors)[rows].tobytes()
-    some = points.sample(rows)
+    size = max(1, len(edges) // 2)
+    some = points.sample(size, np.random.default_rng(seed))
+    rows = sample_indices(len(edges), size, np.random.default_rng(seed))
     assert some.n_rows == len(rows)
     assert some.take(np.arange(len(rows))).tobytes() == points.take(rows).tobytes()
     assert some._scales.tobytes() == points._scales[rows].tobytes()
@@ -165,7 +168,7 @@ def check_settled(found, edges, vectors):
 @given(graph=graphs(), k=st.integers(1, 8), seed=SEEDS)
 def test_kmeans_settles(graph, k, seed, engine):
     edges, vectors = graph
-    found = discretize.kmeans(edges, vectors, k, 2, 300, np.random.default_rng(seed), engine)
+    found = discretize.kmeans(EmbeddedPoints(edges, vectors), k, 2, 300, np.random.default_rng(seed), engine)
     check_settled(found, edges, vectors)
     np.testing.assert_allclose(found.centers, found.means, atol=1e-6)
     assert label(edges, vectors, found.centers).tobytes() == found.labels.tobytes()
@@ -184,7 +187,7 @@ def test_kmeans_keeps_the_best_start(engine, monkeypatch):
     best_at = set()
     for seed in range(5):
         runs.clear()
-        found = discretize.kmeans(edges, vectors, 12, 4, 100, np.random.default_rng(seed), engine)
+        found = discretize.kmeans(EmbeddedPoints(edges, vectors), 12, 4, 100, np.random.default_rng(seed), engine)
         assert len(runs) == 4
         assert found.inertia == min(runs) < max(runs)
         best_at.add(int(np.argmin(runs)))
@@ -201,7 +204,7 @@ def test_kmeans_grows_from_samples(n, monkeypatch):
     results = []
     for n_jobs in (1, 3):
         with ThreadEngine(n_jobs) as threads:
-            found = discretize.kmeans(edges, vectors, 2, 3, 100, np.random.default_rng(0), threads)
+            found = discretize.kmeans(EmbeddedPoints(edges, vectors), 2, 3, 100, np.random.default_rng(0), threads)
             assert label(edges, vectors, found.centers).tobytes() == found.labels.tobytes()
         check_settled(found, edges, vectors)
         results.append((found.labels.tobytes(), found.centers.tobytes(), found.inertia))
@@ -212,7 +215,7 @@ def test_kmeans_grows_from_samples(n, monkeypatch):
 def test_kmeans_of_few_distinct_rows(engine):
     edges, vectors = random_graph(3, 10, 2, 5, np.random.default_rng(0))
     edges = edges[np.arange(90) % 3]
-    found = discretize.kmeans(edges, vectors, 5, 3, 50, np.random.default_rng(0), engine)
+    found = discretize.kmeans(EmbeddedPoints(edges, vectors), 5, 3, 50, np.random.default_rng(0), engine)
     assert np.count_nonzero(found.counts) == 3
     assert found.inertia == pytest.approx(0, abs=1e-4)
     assert label(edges, vectors, found.centers).tobytes() == found.labels.tobytes()
@@ -221,7 +224,7 @@ def test_kmeans_of_few_distinct_rows(engine):
 def test_kmeans_takes_a_slice_of_the_vectors(engine):
     """`cut` passes the leading columns of a wider, C-contiguous array."""
     edges, vectors = random_graph(200, 30, 4, 12, np.random.default_rng(0))
-    narrow = discretize.kmeans(edges, vectors[:, :3], 3, 2, 50, np.random.default_rng(0), engine)
-    copied = discretize.kmeans(edges, vectors[:, :3].copy(), 3, 2, 50, np.random.default_rng(0), engine)
+    narrow = discretize.kmeans(EmbeddedPoints(edges, vectors[:, :3]), 3, 2, 50, np.random.default_rng(0), engine)
+    copied = discretize.kmeans(EmbeddedPoints(edges, vectors[:, :3].copy()), 3, 2, 50, np.random.default_rng(0), engine)
     assert narrow.labels.tobytes() == copied.labels.tobytes()
     assert narrow.centers.shape == (3, 3)

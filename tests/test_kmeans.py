@@ -250,7 +250,7 @@ def test_spread_seeds(seed, d, kind, k):
     X = points(kind, int(random.integers(1, 120)), d, random)
     uniforms, first = random.random(k), int(random.integers(len(X)))
     chosen = np.empty(k, dtype=np.int64)
-    count = spread_seeds(X, first, uniforms, chosen)
+    count = spread_seeds(X, np.ones(1), first, uniforms, chosen)
     assert count == min(k, len(np.unique(X, axis=0)))
     assert chosen[0] == first
     assert len(np.unique(X[chosen[:count]], axis=0)) == count
@@ -262,7 +262,7 @@ def test_spread_centers_are_drawn_by_squared_distance():
     pairs = Counter()
     random = np.random.default_rng(0)
     for _ in range(3000):
-        centers = spread_centers(X, 2, random)
+        centers = spread_centers(X, np.ones(1), 2, random)
         pairs[tuple(centers[:, 0].tolist())] += 1
     wanted = {(0, 1): 1 / 10, (0, 3): 9 / 10, (1, 0): 1 / 5, (1, 3): 4 / 5, (3, 0): 9 / 13, (3, 1): 4 / 13}
     assert set(pairs) == set(wanted)
@@ -272,5 +272,5 @@ def test_spread_centers_are_drawn_by_squared_distance():
 
 def test_spread_centers_are_fewer_where_rows_repeat():
     X = np.repeat(np.eye(3, dtype=np.float32), 5, axis=0)
-    centers = spread_centers(X, 8, np.random.default_rng(0))
+    centers = spread_centers(X, np.ones(1), 8, np.random.default_rng(0))
     assert sorted(map(tuple, centers)) == sorted(map(tuple, np.eye(3, dtype=np.float32)))

@@ -12,11 +12,19 @@ from ultraspec._version import __version__
 
 if TYPE_CHECKING:
     from ultraspec import datasets, metrics
+    from ultraspec._consensus import consensus
+    from ultraspec.usenc import USENC
     from ultraspec.uspec import USPEC
 
-_HOMES = {"USPEC": "ultraspec.uspec", "datasets": "", "metrics": ""}
+_HOMES = {
+    "USENC": "ultraspec.usenc",
+    "USPEC": "ultraspec.uspec",
+    "consensus": "ultraspec._consensus",
+    "datasets": "",
+    "metrics": "",
+}
 
-__all__ = ["USPEC", "__version__", "datasets", "metrics"]
+__all__ = ["USENC", "USPEC", "__version__", "consensus", "datasets", "metrics"]
 
 
 def __getattr__(name: str) -> Any:

@@ -67,6 +67,9 @@ class _CallbackReporter(Silent):
             task.call_on_fit_task_begin(estimator=self._estimator)
             task.call_on_fit_task_end(estimator=self._estimator)
 
+    def note(self, text: str) -> None:
+        self._inner.note(text)
+
     def close(self) -> None:
         self._root.call_on_fit_task_end(estimator=self._estimator)
         self._inner.close()

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
 from ultraspec._callbacks import CallbackSupport, report_to_callbacks
-from ultraspec._validation import check_choice, check_integer, check_number
+from ultraspec._validation import check_choice, check_integer, check_jobs, check_number
 from ultraspec.engines import ThreadEngine
 from ultraspec.progress import Console, Silent
 from ultraspec.rows import Block, Rows
-from ultraspec.space import check_finite
+from ultraspec.space import Space, check_finite, survey
 
 MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would need 34 GB by then
 
@@ -46,6 +46,8 @@ def all_or_nothing(fit: F) -> F:
 class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Base of the estimators."""
 
+    _space: Space
+
     def _check_graph_parameters(self) -> None:
         """Check the parameters that choose the graph of rows and representatives."""
         check_integer("n_representatives", self.n_representatives, least=1, most=MOST_REPRESENTATIVES)
@@ -61,10 +63,7 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
         check_choice("neighbors", self.neighbors, ("approx", "exact"))
         check_choice("metric", self.metric, ("euclidean", "cosine"))
         check_number("regularization", self.regularization, least=0.0)
-        if self.n_jobs is not None:
-            check_integer("n_jobs", self.n_jobs, least=-sys.maxsize, other=" (not 0) or None")
-            if self.n_jobs == 0:
-                raise ValueError("n_jobs must not be 0: pass a number of threads, or None for every core.")
+        check_jobs(self.n_jobs)
 
     def _console(self) -> Silent:
         return Console(type(self).__name__) if self.verbose else Silent()
@@ -72,14 +71,21 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
     def _reporter(self) -> Silent:
         return report_to_callbacks(self, self._console())
 
-    def _map_rows(self, rows: Rows, function: Callable[[Block, int], npt.NDArray[Any]], out: Any) -> Any:
-        """Fill `out` block by block with ``function(raw block, its first row)``."""
+    def _survey(self, rows: Rows, seed: np.random.SeedSequence, engine: ThreadEngine) -> Space:
         names = getattr(self, "feature_names_in_", None)
+        return survey(rows, self.metric, np.random.default_rng(seed), engine, names)
+
+    def _prepare_new(self, rows: Rows, span: tuple[int, int]) -> Block:
+        """A block of rows that may not have been fitted, checked and prepared."""
+        raw = rows.read(*span)
+        check_finite(raw, span[0], getattr(self, "feature_names_in_", None))
+        return self._space.prepare_new(raw, range(*span))
+
+    def _map_rows(self, rows: Rows, function: Callable[[Block], npt.NDArray[Any]], out: Any) -> Any:
+        """Fill `out` block by block with what `function` makes of prepared rows."""
 
         def run(span: tuple[int, int]) -> None:
-            raw = rows.read(*span)
-            check_finite(raw, span[0], names)
-            out[slice(*span)] = function(raw, span[0])
+            out[slice(*span)] = function(self._prepare_new(rows, span))
 
         with ThreadEngine(self.n_jobs) as engine:
             engine.map(run, rows.blocks())

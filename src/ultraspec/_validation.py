@@ -32,6 +32,15 @@ def check_number(name: str, value: Any, *, least: float) -> None:
         raise ValueError(f"{name} must be {wanted}, got {value!r}.")
 
 
+def check_jobs(n_jobs: Any) -> None:
+    """Raise unless `n_jobs` is None or a whole number other than zero."""
+    if n_jobs is None:
+        return
+    check_integer("n_jobs", n_jobs, least=-sys.maxsize, other=" (not 0) or None")
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0: pass a number of threads, or None for every core.")
+
+
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Raise unless `value` is one of `choices`."""
     if not isinstance(value, str) or value not in choices:

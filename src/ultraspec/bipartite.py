@@ -6,6 +6,7 @@ the representatives, `transfer_cut` takes its eigenvectors, and `lift` carries t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +16,14 @@ import scipy.sparse.csgraph
 import scipy.spatial.distance
 
 from ultraspec._kernels import graph as kernels
+from ultraspec._lapack import largest_eigenpairs
 from ultraspec.engines import ThreadEngine
 from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.rows import Block, Rows
 
 NEGLIGIBLE = 1e-4  # distances of eigenvalues from one below this are alike for `largest_eigengap`
+
+ONE = np.ones(1)  # weight of every row
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,8 +43,17 @@ class Edges:
     ids: npt.NDArray[np.uint16]
     weights: npt.NDArray[np.float32]
 
+    @classmethod
+    def empty(cls, n: int, K: int) -> Edges:
+        """Room for the edges of `n` rows."""
+        return cls(np.empty((n, K), dtype=np.uint16), np.empty((n, K), dtype=np.float32))
+
     def __getitem__(self, rows: slice | npt.NDArray[np.int64]) -> Edges:
         return Edges(self.ids[rows], self.weights[rows])
+
+    def __setitem__(self, rows: slice, edges: Edges) -> None:
+        self.ids[rows] = edges.ids
+        self.weights[rows] = edges.weights
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -54,12 +67,12 @@ class Graph:
     ----------
     affinity : ndarray of shape (p, p), float64
         W = B' D_x^-1 B.
-    counts : ndarray of shape (p,), int64
+    counts : ndarray of shape (p,), float64
         Rows whose nearest representative it is.
     """
 
     affinity: Floats
-    counts: npt.NDArray[np.int64]
+    counts: Floats
 
     def pieces(self) -> npt.NDArray[np.int64]:
         """Rows in each connected component, largest first."""
@@ -85,10 +98,12 @@ class Spectrum:
     vectors: npt.NDArray[np.float32]
 
 
-def connect(rows: Rows, index: RepresentativeIndex, engine: ThreadEngine) -> tuple[Edges, float]:
-    """Edges of all rows, and sigma, the mean distance to the K nearest representatives."""
+def connect(
+    rows: Rows, index: RepresentativeIndex, engine: ThreadEngine, out: Edges | None = None
+) -> tuple[Edges, float]:
+    """Edges of all rows, written to `out` if it is given, and sigma, the mean distance to the K nearest."""
     n, K = rows.n_rows, index.n_neighbors
-    edges = Edges(np.empty((n, K), dtype=np.uint16), np.empty((n, K), dtype=np.float32))
+    edges = out if out is not None and out.ids.shape == (n, K) else Edges.empty(n, K)
 
     def search(span: tuple[int, int]) -> float:
         part = slice(*span)
@@ -108,13 +123,20 @@ def new_edges(block: Block, index: RepresentativeIndex, sigma: float) -> Edges:
 
 def reduce_graph(edges: Edges, sigma: float, p: int, blocks: list[tuple[int, int]], engine: ThreadEngine) -> Graph:
     """The graph of the representatives; the edges' weights become transition probabilities in place."""
-    n, K = edges.ids.shape
 
-    def step(graph: Graph, span: tuple[int, int]) -> None:
-        part = slice(*span)
-        degrees = np.empty(span[1] - span[0])
+    def add(graph: Graph, part: slice) -> None:
+        degrees = np.empty(part.stop - part.start)
         kernels.transitions(edges.weights[part], sigma, degrees)
-        kernels.reduce_pairs(edges.ids[part], edges.weights[part], degrees, graph.affinity, graph.counts)
+        kernels.reduce_pairs(edges.ids[part], edges.weights[part], degrees, ONE, graph.affinity, graph.counts)
+
+    return sum_graph(add, edges, p, blocks, engine)
+
+
+def sum_graph(
+    add: Callable[[Graph, slice], None], edges: Edges, p: int, blocks: list[tuple[int, int]], engine: ThreadEngine
+) -> Graph:
+    """The graph that ``add(graph, rows)`` adds the upper triangle of, block by block."""
+    n, K = edges.ids.shape
 
     def merge(a: Graph, b: Graph) -> Graph:
         a.affinity += b.affinity
@@ -123,8 +145,8 @@ def reduce_graph(edges: Edges, sigma: float, p: int, blocks: list[tuple[int, int
 
     graph = engine.fold(
         blocks,
-        lambda: Graph(np.zeros((p, p)), np.zeros(p, dtype=np.int64)),
-        step,
+        lambda: Graph(np.zeros((p, p)), np.zeros(p)),
+        lambda graph, span: add(graph, slice(*span)),
         merge,
         most_groups=1 + n * K * K // (2 * p * p),
     )
@@ -134,12 +156,13 @@ def reduce_graph(edges: Edges, sigma: float, p: int, blocks: list[tuple[int, int
 
 
 def transfer_cut(
-    graph: Graph, n_vectors: int, regularization: float, representatives: npt.NDArray[np.float32]
+    graph: Graph, n_vectors: int, regularization: float, representatives: npt.NDArray[np.float32] | None = None
 ) -> Spectrum:
     """Leading eigenvectors of the representatives' graph.
 
     Representatives without any row are left out of the eigenproblem (their degree is zero) and then take the vector
-    of the nearest one in use, as a new point may meet them. `regularization` joins the graph's pieces by a weak edge
+    of the nearest one in use, as a new point may meet them; `representatives` may be missing where none is unused.
+    `regularization` joins the graph's pieces by a weak edge
     between all pairs.
     """
     W = graph.affinity
@@ -157,6 +180,7 @@ def transfer_cut(
     vectors[used] = V / roots[:, None] * np.sqrt(W.sum())
     unused = np.setdiff1d(np.arange(len(vectors)), used)
     if unused.size:
+        assert representatives is not None
         near = scipy.spatial.distance.cdist(representatives[unused], representatives[used]).argmin(axis=1)
         vectors[unused] = vectors[used[near]]
     return Spectrum(np.clip(values, 0.0, 1.0), vectors)
@@ -169,11 +193,10 @@ def _leading_eigenpairs(M: Floats, n: int) -> tuple[Floats, Floats]:
     one step of subspace iteration in float64 then restores full accuracy (to 1e-12).
     """
     p = len(M)
-    largest = {"subset_by_index": [p - n, p - 1], "driver": "evr", "check_finite": False}
     if 4 * n > p:
-        values, V = scipy.linalg.eigh(M, **largest)
+        values, V = largest_eigenpairs(M, n)
     else:
-        rough = scipy.linalg.eigh(M.astype(np.float32), **largest)[1]
+        rough = largest_eigenpairs(M.astype(np.float32), n)[1]
         Q = scipy.linalg.qr(M @ rough.astype(np.float64), mode="economic", check_finite=False)[0]
         values, S = scipy.linalg.eigh(Q.T @ (M @ Q), check_finite=False)
         V = Q @ S

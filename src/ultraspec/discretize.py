@@ -7,12 +7,17 @@ edges alone. A pass costs O(N K k) instead of O(N k^2).
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
 
 from ultraspec._kernels import graph as graph_kernels
 from ultraspec._kernels import kmeans as kernels
-from ultraspec.bipartite import Edges, lift
+from ultraspec._validation import warn_user
+from ultraspec.bipartite import ONE, Edges, lift
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import (
     Assign,
@@ -23,6 +28,7 @@ from ultraspec.kmeans import (
     Span,
     Squares,
     Sums,
+    Weights,
     lloyd,
     spread_centers,
 )
@@ -33,7 +39,8 @@ SEED_ROWS = 20_000
 SAMPLE_GROWTH = 16
 SETTLED = 3e-5  # share of the sum of squares that a further step would gain when a large fit stops
 BLOCK_ROWS = 32768
-SMALL_BLOCK_ROWS = 16384
+SMALL_BLOCK_EDGES = 2**16
+LANES = 8  # float32 values that most processors multiply at once
 
 
 class EmbeddedPoints(Points):
@@ -45,21 +52,28 @@ class EmbeddedPoints(Points):
         Transition probabilities of the rows.
     vectors : ndarray of shape (p, k), float32
         Vectors of the representatives.
+    weights : ndarray of shape (n,) or (1,), float64
+        Weight of each row, or of every row.
     scales : ndarray of shape (n,), float32
         What brings each lifted row to unit length, from `lift_scales`.
     """
 
     def __init__(
-        self, edges: Edges, vectors: npt.NDArray[np.float32], scales: npt.NDArray[np.float32] | None = None
+        self,
+        edges: Edges,
+        vectors: npt.NDArray[np.float32],
+        weights: Weights = ONE,
+        scales: npt.NDArray[np.float32] | None = None,
     ) -> None:
         self.n_rows, self.n_sums = len(edges), len(vectors)  # sums of weights on representatives, see `means`
+        self.weights = weights
         self._edges = edges
-        self._vectors = vectors
+        self._vectors = np.ascontiguousarray(vectors)
         self._scales = np.empty(self.n_rows, dtype=np.float32) if scales is None else scales
 
     def blocks(self) -> list[Span]:
         """Ranges that cover all rows in order."""
-        step = BLOCK_ROWS if self.n_rows > 16 * BLOCK_ROWS else SMALL_BLOCK_ROWS
+        step = BLOCK_ROWS if self.n_rows > 16 * BLOCK_ROWS else SMALL_BLOCK_EDGES // self._edges.ids.shape[1]
         return [(low, min(low + step, self.n_rows)) for low in range(0, self.n_rows, step)]
 
     def measure(self, span: Span) -> None:
@@ -68,13 +82,24 @@ class EmbeddedPoints(Points):
         edges = self._edges[here]
         graph_kernels.lift_scales(edges.ids, edges.weights, self._vectors, self._scales[here])
 
-    def sample(self, indices: npt.NDArray[np.int64]) -> EmbeddedPoints:
-        """The rows at `indices` alone."""
-        return EmbeddedPoints(self._edges[indices], self._vectors, self._scales[indices])
+    def sample(self, size: int, random: np.random.Generator) -> EmbeddedPoints:
+        """About `size` rows: drawn evenly, or where rows have weights, the heaviest."""
+        if size >= self.n_rows:
+            return self
+        if len(self.weights) > 1:
+            rows = np.sort(np.argsort(-self.weights, kind="stable")[:size])
+        else:
+            rows = sample_indices(self.n_rows, size, random)
+        weights = self.weights[rows] if len(self.weights) > 1 else self.weights
+        return EmbeddedPoints(self._edges[rows], self._vectors, weights, self._scales[rows])
 
-    def means(self, sums: Sums, counts: npt.NDArray[np.int64]) -> Centers:
+    def spread(self, k: int, random: np.random.Generator) -> Centers:
+        """`k` starting centres by k-means++; fewer if there are fewer distinct rows."""
+        return spread_centers(lift(self._edges, self._vectors), self.weights, k, random)
+
+    def means(self, sums: Sums, counts: Weights) -> Centers:
         """Each cluster's total weight on representatives times their vectors, divided by its rows."""
-        return (sums @ self._vectors.astype(np.float64) / np.maximum(counts, 1)[:, None]).astype(np.float32)
+        return (sums @ self._vectors.astype(np.float64) / np.where(counts > 0, counts, 1)[:, None]).astype(np.float32)
 
     def take(self, indices: npt.NDArray[np.int64]) -> Centers:
         """Embedded rows at `indices`."""
@@ -85,19 +110,47 @@ class EmbeddedPoints(Points):
         products, half_norms = score_table(self._vectors, centers)
 
         def assign(span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
-            edges, scales = self._edges[slice(*span)], self._scales[slice(*span)]
+            here = slice(*span)
+            edges, scales, weights = self._edges[here], self._scales[here], self.weights_of(here)
             changed = kernels.assign_embedded(edges.ids, edges.weights, scales, products, half_norms, labels, sq)
-            kernels.add_edges(edges.ids, edges.weights, scales, labels, sums)
+            kernels.add_edges(edges.ids, edges.weights, scales, weights, labels, sums)
             return int(changed)
 
         return assign
 
+    def label_into(self, centers: Centers, out: npt.NDArray[Any], engine: ThreadEngine) -> Centers:
+        """Write the nearest centre of every row to `out`; returns the centres that have rows, as `out` numbers them."""
+        table = score_table(self._vectors, centers)
+
+        def run(span: Span) -> npt.NDArray[np.int64]:
+            here = slice(*span)
+            labels = np.empty(span[1] - span[0], dtype=np.int32)
+            edges = self._edges[here]
+            unused = np.empty(len(labels), dtype=np.float32)
+            kernels.assign_embedded(edges.ids, edges.weights, self._scales[here], *table, labels, unused)
+            out[here] = labels
+            return np.bincount(labels, minlength=len(centers))
+
+        used = np.flatnonzero(sum(engine.map(run, self.blocks())))
+        if used.size < len(centers):
+            numbers = np.zeros(len(centers), dtype=out.dtype)
+            numbers[used] = np.arange(used.size)
+            out[:] = numbers[out]
+        return centers[used]
+
 
 def score_table(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Centers, Centers]:
-    """Products (p, k) of the representatives' vectors with the centres, and half the centres' squared lengths."""
+    """Products (p, k) of the representatives' vectors with the centres, and half the centres' squared lengths.
+
+    Columns are added up to a multiple of `LANES`, for centres infinitely far away.
+    """
+    k = len(centers)
     centers = centers.astype(np.float64)
-    products = vectors.astype(np.float64) @ centers.T
-    return products.astype(np.float32), (0.5 * (centers**2).sum(axis=1)).astype(np.float32)
+    products = np.zeros((len(vectors), -(-k // LANES) * LANES), dtype=np.float32)
+    products[:, :k] = vectors.astype(np.float64) @ centers.T
+    half_norms = np.full(products.shape[1], np.inf, dtype=np.float32)
+    half_norms[:k] = 0.5 * (centers**2).sum(axis=1)
+    return products, half_norms
 
 
 def label(edges: Edges, vectors: npt.NDArray[np.float32], centers: Centers) -> Labels:
@@ -110,35 +163,49 @@ def label(edges: Edges, vectors: npt.NDArray[np.float32], centers: Centers) -> L
 
 
 def kmeans(
-    edges: Edges,
-    vectors: npt.NDArray[np.float32],
-    k: int,
-    n_init: int,
-    max_iter: int,
-    random: np.random.Generator,
-    engine: ThreadEngine,
+    points: EmbeddedPoints, k: int, n_init: int, max_iter: int, random: np.random.Generator, engine: ThreadEngine
 ) -> Clustering:
-    """k-means on the embedded rows.
+    """k-means on embedded rows.
 
     `n_init` k-means++ starts run on a sample of rows until no label changes; the best of them is carried on over a
     larger sample and at last over all rows, until moving the centres no longer pays. Data no larger than the first
     sample settles completely.
     """
-    points = EmbeddedPoints(edges, np.ascontiguousarray(vectors))
-    engine.map(points.measure, points.blocks())
-    n = points.n_rows
-    size = max(SAMPLE_ROWS, 500 * k)
-    sample = points.sample(sample_indices(n, size, random))
-    best: Clustering | None = None
-    for _ in range(n_init):
-        seeds = sample.take(sample_indices(sample.n_rows, max(SEED_ROWS, 100 * k), random))
-        found = lloyd(sample, spread_centers(seeds, k, random), engine, max_iter=max_iter)
-        if best is None or found.inertia < best.inertia:
-            best = found
-    assert best is not None
+    best = rough_kmeans(points, k, n_init, max_iter, random, engine)
+    n, size = points.n_rows, _sample_size(k)
     while size < n:
         size *= SAMPLE_GROWTH
-        sample = points.sample(sample_indices(n, size, random)) if 2 * size < n else points
+        sample = points.sample(size, random) if 2 * size < n else points
         best = lloyd(sample, best.means, engine, max_iter=max_iter, tol=SETTLED)
         size = max(size, sample.n_rows)
     return best
+
+
+def rough_kmeans(
+    points: EmbeddedPoints, k: int, n_init: int, max_iter: int, random: np.random.Generator, engine: ThreadEngine
+) -> Clustering:
+    """The best of `n_init` runs of k-means on a sample of embedded rows."""
+    engine.map(points.measure, points.blocks())
+    sample = points.sample(_sample_size(k), random)
+    best: Clustering | None = None
+    for _ in range(n_init):
+        start = sample.sample(max(SEED_ROWS, 100 * k), random).spread(k, random)
+        found = lloyd(sample, start, engine, max_iter=max_iter)
+        if best is None or found.inertia < best.inertia:
+            best = found
+    assert best is not None
+    return best
+
+
+def _sample_size(k: int) -> int:
+    return max(SAMPLE_ROWS, 500 * k)
+
+
+def renumber(found: Clustering, k: int, why: str) -> Clustering:
+    """Only clusters that have rows, numbered from zero; warns with a reason where they are fewer than `k`."""
+    used = np.flatnonzero(found.counts)
+    if used.size == k:
+        return found
+    warn_user(f"Found {used.size} clusters instead of {k}: {why}", ConvergenceWarning)
+    labels = np.searchsorted(used, found.labels).astype(np.int32)
+    return replace(found, labels=labels, centers=found.centers[used], counts=found.counts[used])

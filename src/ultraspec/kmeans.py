@@ -30,6 +30,7 @@ Centers = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int32]
 Squares = npt.NDArray[np.float32]
 Sums = npt.NDArray[np.float64]
+Weights = npt.NDArray[np.float64]
 Span = tuple[int, int]
 
 # Updates the labels of a span and the squared distances to their centres, adds the rows to the sums of their clusters,
@@ -49,8 +50,8 @@ class Clustering:
         The centres that gave the labels.
     means : ndarray of shape (k, d), float32
         The means of the rows so labelled: where the centres would move next.
-    counts : ndarray of shape (k,), int64
-        Rows per cluster; zeros where there are fewer distinct rows than clusters.
+    counts : ndarray of shape (k,), float64
+        Rows per cluster, or their weight; zeros where there are fewer distinct rows than clusters.
     inertia : float
         Sum of squared distances to `centers`.
     n_iter : int
@@ -60,7 +61,7 @@ class Clustering:
     labels: Labels
     centers: Centers
     means: Centers
-    counts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.float64]
     inertia: float
     n_iter: int
 
@@ -74,17 +75,24 @@ class Points(ABC):
         Number of rows.
     n_sums : int
         Columns of the matrix (k, n_sums) that assigning adds rows to.
+    weights : ndarray of shape (n_rows,) or (1,), float64
+        Weight of each row, or of every row.
     """
 
     n_rows: int
     n_sums: int
+    weights: Weights = np.ones(1)
+
+    def weights_of(self, rows: slice) -> Weights:
+        """Weights of some rows, for kernels: one for each, or one for all."""
+        return self.weights[rows] if len(self.weights) > 1 else self.weights
 
     @abstractmethod
     def blocks(self) -> list[Span]:
         """Ranges that cover all rows in order."""
 
     @abstractmethod
-    def means(self, sums: Sums, counts: npt.NDArray[np.int64]) -> Centers:
+    def means(self, sums: Sums, counts: Weights) -> Centers:
         """Centres from sums and counts."""
 
     @abstractmethod
@@ -120,9 +128,9 @@ class RowPoints(Points):
         """Ranges that cover all rows in order."""
         return self._rows.blocks()
 
-    def means(self, sums: Sums, counts: npt.NDArray[np.int64]) -> Centers:
+    def means(self, sums: Sums, counts: Weights) -> Centers:
         """Sums divided by counts."""
-        return (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
+        return (sums / np.where(counts > 0, counts, 1)[:, None]).astype(np.float32)
 
     def take(self, indices: npt.NDArray[np.int64]) -> Centers:
         """Dense rows at sorted `indices`."""
@@ -226,7 +234,7 @@ class _Tally:
     """Partial result of a pass."""
 
     sums: Sums
-    counts: npt.NDArray[np.int64]
+    counts: Weights
     far_sq: Squares
     far_row: npt.NDArray[np.int64]
     inertia: float = 0.0
@@ -274,12 +282,14 @@ def lloyd(points: Points, centers: Centers, engine: ThreadEngine, *, max_iter: i
 def _assign_pass(points: Points, assign: Assign, k: int, labels: Labels, sq: Squares, engine: ThreadEngine) -> _Tally:
     def start() -> _Tally:
         far_sq, far_row = np.full(k, -1, dtype=np.float32), np.full(k, -1, dtype=np.int64)
-        return _Tally(np.zeros((k, points.n_sums)), np.zeros(k, dtype=np.int64), far_sq, far_row)
+        return _Tally(np.zeros((k, points.n_sums)), np.zeros(k), far_sq, far_row)
 
     def step(tally: _Tally, span: Span) -> None:
         here = slice(*span)
         tally.changed += assign(span, labels[here], sq[here], tally.sums)
-        tally.inertia += kernels.tally(labels[here], sq[here], span[0], tally.counts, tally.far_sq, tally.far_row)
+        weights = points.weights_of(here)
+        far = tally.far_sq, tally.far_row
+        tally.inertia += kernels.tally(labels[here], sq[here], weights, span[0], tally.counts, *far)
 
     # A group of blocks owns a matrix of sums: it must have more rows than that to be worth its merge, and wide data
     # can afford two such matrices only.
@@ -304,8 +314,13 @@ def random_centers(rows: Rows, k: int, random: np.random.Generator) -> Centers:
     return RowPoints(rows).take(sample_indices(rows.n_rows, k, random))
 
 
-def spread_centers(X: Centers, k: int, random: np.random.Generator) -> Centers:
+def spread_centers(X: Centers, weights: Weights, k: int, random: np.random.Generator) -> Centers:
     """`k` rows of an array by k-means++; fewer if there are fewer distinct rows."""
     chosen = np.empty(k, dtype=np.int64)
-    found = kernels.spread_seeds(X, random.integers(len(X)), random.random(k), chosen)
+    if len(weights) > 1:
+        first = int(np.searchsorted(np.cumsum(weights), random.random() * weights.sum(), side="right"))
+        first = min(first, len(X) - 1)
+    else:
+        first = int(random.integers(len(X)))
+    found = kernels.spread_seeds(X, weights, first, random.random(k), chosen)
     return X[chosen[:found]]

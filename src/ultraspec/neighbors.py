@@ -83,7 +83,7 @@ class RepresentativeIndex:
         found = lloyd(RowPoints(rows), start, engine, max_iter=REP_CLUSTER_ITERATIONS)
         order = np.argsort(found.labels, kind="stable")
         used = np.flatnonzero(found.counts)
-        starts = np.concatenate([[0], np.cumsum(found.counts[used])])
+        starts = np.concatenate([[0], np.cumsum(found.counts[used])]).astype(np.int64)
         representatives = representatives[order]
         n_neighbors = min(n_neighbors, p)
         lists = nearest_lists(representatives, min(p, neighborhood_factor * n_neighbors + 1))

@@ -48,6 +48,9 @@ class Silent:
     def begin_pass(self, total: int) -> None:
         """A pass over `total` tasks starts within the phase."""
 
+    def note(self, text: str) -> None:
+        """What the current task is about."""
+
     def close(self) -> None:
         """The fit has ended well."""
 
@@ -55,8 +58,26 @@ class Silent:
         """One more task of the pass is done."""
 
 
+class MemberReporter(Silent):
+    """Tells another reporter which phase a member of an ensemble is in, and nothing else.
+
+    Parameters
+    ----------
+    outer : Silent
+        Counts the members.
+    """
+
+    def __init__(self, outer: Silent) -> None:
+        super().__init__()
+        self._outer = outer
+
+    def begin_phase(self, name: str) -> None:
+        """Pass the name on."""
+        self._outer.note(name)
+
+
 class Console(Silent):
-    """Shows phases on a stream: a moving bar on a terminal, one line per finished phase in a log.
+    """Shows phases on a stream: a moving bar on a terminal, one line per finished phase and every 10 s in a log.
 
     Parameters
     ----------
@@ -78,6 +99,7 @@ class Console(Silent):
     """
 
     WIDTH = 30
+    LOG_SECONDS = 10.0
 
     def __init__(self, title: str, stream: IO[str] | None = None) -> None:
         super().__init__()
@@ -85,16 +107,22 @@ class Console(Silent):
         self._stream = stream if stream is not None else sys.stderr
         self._live = self._stream.isatty()
         self._lock = threading.Lock()
-        self._name = ""
+        self._name = self._note = ""
         self._passes = self._total = self._done = 0
         self._started = self._pass_started = self._shown = 0.0
 
     def begin_phase(self, name: str) -> None:
         """Start the clock of a phase."""
-        self._name = name
+        self._name, self._note = name, ""
         self._passes = self._total = self._done = 0
-        self._started = time.perf_counter()
-        self._draw(force=True)
+        self._started = self._shown = time.perf_counter()
+        if self._live:
+            self._draw(force=True)
+
+    def note(self, text: str) -> None:
+        """Show what is being done."""
+        self._note = text
+        self._draw()
 
     def end_phase(self, name: str, done: bool) -> None:
         """Write the line that stays."""
@@ -120,7 +148,7 @@ class Console(Silent):
 
     def _draw(self, force: bool = False) -> None:
         now = time.perf_counter()
-        if not self._live or (now - self._shown < 0.1 and not force):
+        if now - self._shown < (0.1 if self._live else self.LOG_SECONDS) and not force:
             return
         with self._lock:
             self._shown = now
@@ -128,7 +156,9 @@ class Console(Silent):
             full = int(share * self.WIDTH)
             left = f"{(now - self._pass_started) * (1 - share) / share:6.1f} s left" if share else ""
             passes = f"pass {self._passes}  " if self._passes > 1 else ""
-            bar = "█" * full + "░" * (self.WIDTH - full)
-            line = f"{self._title}  {self._name:<16} {now - self._started:8.2f} s  {bar} {share:4.0%}  {passes}{left}"
-            self._stream.write(f"\r\033[K{line}")
+            if self._note:
+                passes = f"{self._done} of {self._total}, {self._note}  "
+            bar = ("█" * full + "░" * (self.WIDTH - full) + " ") if self._live else ""
+            line = f"{self._title}  {self._name:<16} {now - self._started:8.2f} s  {bar}{share:4.0%}  {passes}{left}"
+            self._stream.write(f"\r\033[K{line}" if self._live else f"{line}\n")
             self._stream.flush()

@@ -3,47 +3,25 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ultraspec import bipartite, discretize, representatives
+from ultraspec import bipartite, discretize
 from ultraspec._callbacks import with_callbacks
 from ultraspec._estimator import RowEstimator, all_or_nothing
 from ultraspec._validation import check_integer, open_input, seed_sequence, warn_user
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Clustering
-from ultraspec.neighbors import RepresentativeIndex
+from ultraspec.phases import GraphOptions, Model, embed
 from ultraspec.rows import Block
-from ultraspec.space import PreparedRows, Space, check_finite, survey
+from ultraspec.space import PreparedRows
 
 KEPT_VECTORS = 60  # eigenvectors kept for `cut`
 MOST_AUTO_CLUSTERS = 50  # n_clusters="auto" looks for a gap up to here
-
-
-@dataclass(frozen=True)
-class Model:
-    """All that labelling a point needs: a few MB, whatever the number of rows was."""
-
-    space: Space
-    index: RepresentativeIndex
-    sigma: float
-    spectrum: bipartite.Spectrum
-    centers: npt.NDArray[np.float32]
-
-    @property
-    def vectors(self) -> npt.NDArray[np.float32]:
-        """The representatives' vectors that the centres live among."""
-        return np.ascontiguousarray(self.spectrum.vectors[:, : self.centers.shape[1]])
-
-    def edges(self, raw: Block, first_row: int = 0) -> bipartite.Edges:
-        """Edges of raw rows."""
-        numbers = range(first_row, first_row + raw.shape[0])
-        return bipartite.new_edges(self.space.prepare_new(raw, numbers), self.index, self.sigma)
 
 
 class USPEC(RowEstimator):
@@ -192,36 +170,22 @@ class USPEC(RowEstimator):
                 "Pass more rows or a smaller n_clusters."
             )
         seeds = seed_sequence(self.random_state).spawn(4)
-        chance = [np.random.default_rng(seed) for seed in seeds]
         reporter = self._reporter()
         with ThreadEngine(self.n_jobs, reporter) as engine:
             with reporter.phase("survey"):
-                space = survey(rows, self.metric, chance[0], engine, getattr(self, "feature_names_in_", None))
-                prepared = PreparedRows(rows, space)
-            with reporter.phase("representatives"):
-                p = representatives.count(rows.n_rows, self.n_representatives, wanted, self.n_neighbors)
-                R = representatives.select(
-                    prepared, p, self.selection, self.candidate_factor, chance[1], engine, unit=self.metric == "cosine"
-                )
-            with reporter.phase("neighbors"):
-                exact = self.neighbors == "exact"
-                index = RepresentativeIndex.build(
-                    R, self.n_neighbors, self.neighborhood_factor, exact, chance[2], engine
-                )
-                edges, sigma = bipartite.connect(prepared, index, engine)
-            with reporter.phase("graph"):
-                graph = bipartite.reduce_graph(edges, sigma, len(R), rows.blocks(), engine)
-            with reporter.phase("eigenvectors"):
-                n_vectors = max(KEPT_VECTORS, wanted + 1)
-                spectrum = bipartite.transfer_cut(graph, n_vectors, self.regularization, index.representatives)
+                space = self._survey(rows, seeds[0], engine)
+            n_vectors = max(KEPT_VECTORS, wanted + 1)
+            prepared = PreparedRows(rows, space)
+            found = embed(prepared, GraphOptions.of(self), wanted, n_vectors, seeds[1:3], engine)
             if self.n_clusters == "auto":
-                leading = spectrum.eigenvalues[: MOST_AUTO_CLUSTERS + 1]
+                leading = found.spectrum.eigenvalues[: MOST_AUTO_CLUSTERS + 1]
                 wanted = bipartite.largest_eigengap(leading, self.regularization)
             with reporter.phase("labels"):
-                found = self._discretize(edges, spectrum, wanted, seeds[3], engine)
+                clusters = self._discretize(found.edges, found.spectrum, wanted, seeds[3], engine)
             reporter.close()
-        self._warn_of_pieces(graph.pieces(), wanted)
-        self._keep(Model(space, index, sigma, spectrum, found.centers), edges, found, seeds[3])
+        self._warn_of_pieces(found.graph.pieces(), wanted)
+        self._space, self._edges, self._labels_seed = space, found.edges, seeds[3]
+        self._keep(Model(found.index, found.sigma, found.spectrum, clusters.centers), clusters)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
@@ -237,13 +201,8 @@ class USPEC(RowEstimator):
         ndarray of shape (n_samples,), int32
         """
         check_is_fitted(self)
-        model, vectors = self._model, self._model.vectors
-
-        def label(raw: Block, first_row: int) -> npt.NDArray[np.int32]:
-            return discretize.label(model.edges(raw, first_row), vectors, model.centers)
-
         rows = open_input(self, X, reset=False)
-        return self._map_rows(rows, label, np.empty(rows.n_rows, dtype=np.int32))
+        return self._map_rows(rows, self._model.label, np.empty(rows.n_rows, dtype=np.int32))
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Spectral embedding of X: rows of unit length, in which the clusters are compact.
@@ -260,11 +219,11 @@ class USPEC(RowEstimator):
         check_is_fitted(self)
         model, vectors = self._model, self._model.vectors
 
-        def embed(raw: Block, first_row: int) -> npt.NDArray[np.float32]:
-            return bipartite.lift(model.edges(raw, first_row), vectors)
+        def lift(block: Block) -> npt.NDArray[np.float32]:
+            return bipartite.lift(model.edges(block), vectors)
 
         rows = open_input(self, X, reset=False)
-        return self._map_rows(rows, embed, np.empty((rows.n_rows, vectors.shape[1]), dtype=np.float32))
+        return self._map_rows(rows, lift, np.empty((rows.n_rows, vectors.shape[1]), dtype=np.float32))
 
     def cut(self, n_clusters: int, X: Any = None) -> USPEC:
         """The same graph and eigenvectors cut into another number of clusters, without fitting again.
@@ -304,8 +263,8 @@ class USPEC(RowEstimator):
             edges = self._fitted_edges(X, engine)
             found = self._discretize(edges, model.spectrum, int(n_clusters), self._labels_seed, engine)
         other = copy.copy(self)
-        other.n_clusters = int(n_clusters)
-        other._keep(replace(model, centers=found.centers), edges, found, self._labels_seed)
+        other.n_clusters, other._edges = int(n_clusters), edges
+        other._keep(replace(model, centers=found.centers), found)
         return other
 
     def _check_parameters(self) -> None:
@@ -327,28 +286,24 @@ class USPEC(RowEstimator):
         engine: ThreadEngine,
     ) -> Clustering:
         """k-means on the embedding; only clusters that have rows are kept and numbered."""
-        chance = np.random.default_rng(seed)
-        found = discretize.kmeans(edges, spectrum.vectors[:, :k], k, self.n_init, self.max_iter, chance, engine)
-        used = np.flatnonzero(found.counts)
-        if used.size < k:
-            warn_user(
-                f"Found {used.size} clusters instead of {k}: the rows have only so many distinct places in the graph "
-                "of representatives. X may have too few distinct rows; otherwise raise n_representatives.",
-                ConvergenceWarning,
-            )
-            labels = np.searchsorted(used, found.labels).astype(np.int32)
-            found = replace(found, labels=labels, centers=found.centers[used])
-        return found
+        points = discretize.EmbeddedPoints(edges, spectrum.vectors[:, :k])
+        found = discretize.kmeans(points, k, self.n_init, self.max_iter, np.random.default_rng(seed), engine)
+        return discretize.renumber(
+            found,
+            k,
+            "the rows have only so many distinct places in the graph of representatives. X may have too few distinct "
+            "rows; otherwise raise n_representatives.",
+        )
 
-    def _keep(self, model: Model, edges: bipartite.Edges, found: Clustering, seed: np.random.SeedSequence) -> None:
+    def _keep(self, model: Model, found: Clustering) -> None:
         """Set what a fitted estimator has."""
+        self._model = model
         self.labels_ = found.labels
         self.n_iter_ = found.n_iter
-        self.representatives_ = model.space.restore(model.index.representatives)
-        self.sigma_ = model.sigma * model.space.scale
+        self.representatives_ = self._space.restore(model.index.representatives)
+        self.sigma_ = model.sigma * self._space.scale
         self.eigenvalues_ = model.spectrum.eigenvalues
         self._n_features_out = model.centers.shape[1]
-        self._model, self._edges, self._labels_seed = model, edges, seed
 
     def _fitted_edges(self, X: Any, engine: ThreadEngine) -> bipartite.Edges:
         if X is None:
@@ -358,15 +313,13 @@ class USPEC(RowEstimator):
         rows = open_input(self, X, reset=False)
         if rows.n_rows != len(self.labels_):
             raise ValueError(f"X has {rows.n_rows} rows, but {len(self.labels_)} rows were fitted. Pass the same rows.")
-        model, names = self._model, getattr(self, "feature_names_in_", None)
+        edges = bipartite.Edges.empty(rows.n_rows, self._model.index.n_neighbors)
 
-        def connect(span: tuple[int, int]) -> bipartite.Edges:
-            raw = rows.read(*span)
-            check_finite(raw, span[0], names)
-            return model.edges(raw, span[0])
+        def connect(span: tuple[int, int]) -> None:
+            edges[slice(*span)] = self._model.edges(self._prepare_new(rows, span))
 
-        parts = engine.map(connect, rows.blocks())
-        return bipartite.Edges(np.concatenate([e.ids for e in parts]), np.concatenate([e.weights for e in parts]))
+        engine.map(connect, rows.blocks())
+        return edges
 
     def _warn_of_pieces(self, sizes: npt.NDArray[np.int64], k: int) -> None:
         if len(sizes) <= k:

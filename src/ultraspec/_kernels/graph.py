@@ -33,14 +33,19 @@ def transitions(sq, sigma, degrees):
 
 
 @kernel
-def reduce_pairs(ids, T, degrees, W, counts):
-    """Add this block's part of W = B' D_x^-1 B to the upper triangle, and count rows by nearest representative."""
+def reduce_pairs(ids, T, degrees, weights, W, counts):
+    """Add this block's part of W = B' D_x^-1 B to the upper triangle, and weigh rows by nearest representative.
+
+    `weights` has one entry for all rows or one for each.
+    """
     n, K = ids.shape
+    stride = np.int64(weights.shape[0] > 1)
     for i in range(n):
-        counts[ids[i, 0]] += 1
+        weight = weights[stride * i]
+        counts[ids[i, 0]] += weight
         for a in range(K):
             ra = np.int64(ids[i, a])
-            part = degrees[i] * np.float64(T[i, a])
+            part = weight * degrees[i] * np.float64(T[i, a])
             W[ra, ra] += part * np.float64(T[i, a])
             for b in range(a + 1, K):
                 rb = np.int64(ids[i, b])

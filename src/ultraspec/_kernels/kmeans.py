@@ -118,42 +118,42 @@ def assign_embedded(ids, T, scales, products, half_norms, labels, sq):
     """Nearest centre of embedded rows, straight from their edges.
 
     An embedded row is a weighted sum of representatives' vectors, so its inner products with the centres are the same
-    weighted sum of `products` (p, k), the vectors' products with the centres: the row itself is never formed.
+    weighted sum of `products` (p, k), the vectors' products with the centres: the row itself is never formed. Centres
+    are padded to full SIMD lanes by some that nothing is near to, see `score_table`.
     """
     n, K = ids.shape
     k = products.shape[1]
-    scores = np.empty(k, np.float32)
+    totals = np.empty(k, np.float32)
+    halves = np.empty(k, np.float32)
+    bits = halves.view(np.int32)
     changed = 0
     for i in range(n):
-        part = products[ids[i, 0]]
-        weight = scales[i] * T[i, 0]
         for c in range(k):
-            scores[c] = half_norms[c] - weight * part[c]
-        for a in range(1, K):
+            totals[c] = 0
+        for a in range(K):
             part = products[ids[i, a]]
             weight = scales[i] * T[i, a]
             for c in range(k):
-                scores[c] -= weight * part[c]
-        at = 0
-        smallest = scores[0]
-        for c in range(1, k):
-            if scores[c] < smallest:
-                smallest = scores[c]
-                at = c
-        sq[i] = max(np.float32(1.0) + np.float32(2.0) * smallest, np.float32(0.0))
+                totals[c] += weight * part[c]
+        at = nearest_product(totals, half_norms, np.float32(0.5), halves, bits)
+        sq[i] = np.float32(2.0) * halves[at]
         changed += labels[i] != at
         labels[i] = at
     return changed
 
 
 @kernel
-def tally(labels, sq, first_row, counts, far_sq, far_row):
-    """Count rows per cluster and remember each cluster's farthest row; returns the sum of squared distances."""
+def tally(labels, sq, weights, first_row, counts, far_sq, far_row):
+    """Weigh the rows of each cluster and remember its farthest row; returns the weighted sum of squared distances.
+
+    `weights` has one entry for all rows or one for each.
+    """
     inertia = 0.0
+    stride = np.int64(weights.shape[0] > 1)
     for i in range(labels.shape[0]):
         c = labels[i]
-        counts[c] += 1
-        inertia += sq[i]
+        counts[c] += weights[stride * i]
+        inertia += weights[stride * i] * sq[i]
         if sq[i] > far_sq[c]:
             far_sq[c] = sq[i]
             far_row[c] = first_row + i
@@ -178,21 +178,25 @@ def add_sparse_rows(indptr, indices, data, labels, sums):
 
 
 @kernel
-def add_edges(ids, T, scales, labels, sums):
-    """Add each row's weights on representatives to its cluster's sum (k, p)."""
+def add_edges(ids, T, scales, weights, labels, sums):
+    """Add each row's edges to its cluster's sum (k, p); `weights` as in `tally`."""
+    stride = np.int64(weights.shape[0] > 1)
     for i in range(ids.shape[0]):
         total = sums[labels[i]]
+        weight = weights[stride * i]
         for a in range(ids.shape[1]):
-            total[ids[i, a]] += scales[i] * T[i, a]
+            total[ids[i, a]] += weight * np.float64(scales[i] * T[i, a])
 
 
 @kernel
-def spread_seeds(X, first, uniforms, chosen):
+def spread_seeds(X, weights, first, uniforms, chosen):
     """k-means++: `chosen[0]` is `first`, each further row is drawn with probability ~ squared distance to the chosen.
 
-    Returns how many rows were chosen: fewer than asked where the distinct rows run out.
+    `weights` as in `tally` multiply the probabilities. Returns how many rows were chosen: fewer than asked where the
+    distinct rows run out.
     """
     n = X.shape[0]
+    stride = np.int64(weights.shape[0] > 1)
     nearest = np.empty(n, np.float32)
     for i in range(n):
         nearest[i] = np.inf
@@ -202,14 +206,14 @@ def spread_seeds(X, first, uniforms, chosen):
         for i in range(n):
             s = squared_distance(X[i], X[chosen[c - 1]])
             nearest[i] = min(nearest[i], s)
-            total += nearest[i]
+            total += weights[stride * i] * nearest[i]
         if total <= 0.0:
             return c
         goal = uniforms[c] * total
         running = 0.0
         at = -1
         for i in range(n):
-            running += nearest[i]
+            running += weights[stride * i] * nearest[i]
             if nearest[i] > 0:
                 at = i
                 if running >= goal:

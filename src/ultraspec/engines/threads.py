@@ -6,11 +6,12 @@ two levels of threads would fight for the cores, and how BLAS splits a product w
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -131,14 +132,25 @@ class ThreadEngine:
         self.n_jobs = count_jobs(n_jobs)
         self.reporter = reporter if reporter is not None else Silent()
         self._pool: ThreadPoolExecutor | None = None
+        self._closed = threading.Event()
 
     def __enter__(self) -> ThreadEngine:
+        self._closed.clear()
         _blas.acquire()
         if self.n_jobs > 1:
             self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="ultraspec")
         return self
 
+    def within(self, reporter: Any, *, alone: bool) -> ThreadEngine:
+        """The same engine with another reporter; `alone` for use within one of its tasks, in that task's thread."""
+        engine = copy.copy(self)
+        engine.reporter = reporter
+        if alone:
+            engine.n_jobs, engine._pool = 1, None
+        return engine
+
     def __exit__(self, *exc_info: object) -> None:
+        self._closed.set()
         try:
             if self._pool is not None:
                 self._pool.shutdown(wait=True, cancel_futures=True)
@@ -157,7 +169,10 @@ class ThreadEngine:
 
     def _run(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterable[R]:
         if self._pool is None or len(tasks) == 1:
-            yield from map(function, tasks)
+            for task in tasks:
+                if self._closed.is_set():
+                    raise CancelledError("the engine was closed while a task of it was running")
+                yield function(task)
             return
         # A bounded window: an endless source must not pile up results, nor Ctrl-C wait for a long queue.
         waiting: list[Future[R]] = []

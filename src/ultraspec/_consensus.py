@@ -1,0 +1,253 @@
+"""U-SENC's second half (paper, section 3.2.2): takes a label matrix from any clusterers, gives one clustering.
+
+Rows and base clusters are the two sides of a bipartite graph: a row has an edge to each base cluster it is in. The
+transfer cut that U-SPEC uses on rows and representatives cuts this graph too. Rows with equal labels share one
+microcluster, which stands for them all by its weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec import bipartite, discretize, microclusters
+from ultraspec._kernels.graph import reduce_pairs
+from ultraspec._label_input import read_labels
+from ultraspec._validation import check_integer, check_jobs, check_number, seed_sequence, warn_user
+from ultraspec.bipartite import Edges
+from ultraspec.engines import ThreadEngine
+from ultraspec.microclusters import Microclusters
+
+KEPT_VECTORS = 60  # eigenvectors kept for `cut`
+MOST_AUTO_CLUSTERS = 50
+MOST_COLUMNS = 20_000  # base clusters in all: the matrix between them would have 3.2 GB
+BLOCK_ROWS = 8192
+
+Labels = npt.NDArray[np.int32]
+
+
+def consensus(
+    base_labels: Any,
+    n_clusters: int | Literal["auto"],
+    *,
+    n_init: int = 3,
+    max_iter: int = 100,
+    regularization: float = 1e-3,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> Labels:
+    """Combine clusterings of the same rows into one, by U-SENC's bipartite consensus.
+
+    The clusterings may come from any clusterers, with any numbers of clusters; only their labels count. Time and
+    memory grow linearly with the size of the label matrix: ten million rows with twenty clusterings take a second or
+    two on a laptop.
+
+    Parameters
+    ----------
+    base_labels : array-like or frame of shape (n_samples, n_clusterings)
+        One column per clustering. Labels may be any integers or strings. -1, None and NaN mean that the clustering
+        does not assign the row (DBSCAN's noise, for one): the row then rests on the other columns.
+    n_clusters : int or "auto"
+        Number of clusters. "auto" takes the number at the largest eigengap, between 2 and 50.
+    n_init : int, default=3
+        Starts of the k-means that turns the embedding into labels.
+    max_iter : int, default=100
+        Iterations of that k-means, at most.
+    regularization : float, default=1e-3
+        Weight of a faint edge between all base clusters, as a share of their mean degree. 0 is the paper to the
+        letter.
+    random_state : int, RandomState, Generator or None, default=None
+        The same number gives the same labels, for any `n_jobs`.
+    n_jobs : int or None, default=None
+        Threads. None and -1 mean every core the process may use.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), int32
+        Cluster of each row; -1 for rows that no clustering assigns.
+
+    See Also
+    --------
+    USENC : Makes the base clusterings too.
+
+    Examples
+    --------
+    Two moons, which k-means cuts wrongly and single linkage finds only without noise. Many coarse k-means runs
+    together see the shapes:
+
+    >>> import numpy as np
+    >>> from sklearn.cluster import BisectingKMeans, KMeans, MiniBatchKMeans
+    >>> from sklearn.datasets import make_moons
+    >>> from ultraspec import consensus, metrics
+    >>> X, y = make_moons(2_000, noise=0.06, random_state=0)
+    >>> kinds = KMeans, MiniBatchKMeans, BisectingKMeans
+    >>> clusterers = [kind(k, random_state=k) for k in range(20, 32) for kind in kinds]
+    >>> base_labels = np.column_stack([clusterer.fit_predict(X) for clusterer in clusterers])
+    >>> metrics.nmi(y, KMeans(2, random_state=0).fit_predict(X)) < 0.5
+    True
+    >>> metrics.nmi(y, consensus(base_labels, 2, random_state=0)) > 0.9
+    True
+
+    Labels may be words, and rows may be left out:
+
+    >>> consensus([["a", 7], ["a", 7], ["b", 7], ["b", 3], [None, 3], [None, -1]], 2, random_state=0)[-1]
+    np.int32(-1)
+    """
+    if n_clusters != "auto":
+        check_integer("n_clusters", n_clusters, least=1, other=" or 'auto'")
+    check_integer("n_init", n_init, least=1)
+    check_integer("max_iter", max_iter, least=1)
+    check_number("regularization", regularization, least=0.0)
+    check_jobs(n_jobs)
+    labels = read_labels(base_labels)
+    seed = seed_sequence(random_state)
+    with ThreadEngine(n_jobs) as engine:
+        found = microclusters.find(labels, engine)
+        graph = ConsensusGraph.build(found, n_clusters, regularization, engine)
+        cut = graph.cut(n_clusters, n_init, max_iter, seed, engine)
+        n_unassigned = int(found.weights[cut.labels < 0].sum())
+        if n_unassigned:
+            warn_user(f"{n_unassigned:,} rows have no label in any column of base_labels; they get -1.", UserWarning)
+        return found.spread(cut.labels, engine)
+
+
+@dataclass(frozen=True)
+class ConsensusModel:
+    """What places a row, given its base clusters.
+
+    Attributes
+    ----------
+    spectrum : Spectrum
+        Of the base clusters' graph.
+    centers : ndarray of shape (k, k'), float32
+        Centres of the clusters among the first k' vectors.
+    """
+
+    spectrum: bipartite.Spectrum
+    centers: npt.NDArray[np.float32]
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float32]:
+        """The base clusters' vectors that the centres live among."""
+        return np.ascontiguousarray(self.spectrum.vectors[:, : self.centers.shape[1]])
+
+    def label(self, columns: npt.NDArray[np.int32]) -> Labels:
+        """Clusters of rows (n, m) of base clusters."""
+        return discretize.label(edges_of(columns), self.vectors, self.centers)
+
+    def lift(self, columns: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+        """Embedding of rows (n, m) of base clusters."""
+        return bipartite.lift(edges_of(columns), self.vectors)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A consensus: labels of the microclusters (-1 for one without base clusters), and what places further rows."""
+
+    labels: Labels
+    model: ConsensusModel
+    n_iter: int
+
+    def backing(self, micro: Microclusters) -> npt.NDArray[np.float32]:
+        """Share of the base clusterings that back each microcluster's label.
+
+        A clustering backs it if most rows of the base cluster have that label (the lowest of several most frequent).
+        Clusterings that do not assign the microcluster do not count.
+        """
+        k = len(self.model.centers)
+        backed, asked = np.zeros(len(self.labels)), np.zeros(len(self.labels))
+        for column in micro.columns.T:
+            rows = np.flatnonzero(column >= 0)
+            pairs = column[rows].astype(np.int64) * k + self.labels[rows]
+            votes = np.bincount(pairs, micro.weights[rows], minlength=micro.n_columns * k).reshape(-1, k)
+            backed[rows] += votes.argmax(axis=1)[column[rows]] == self.labels[rows]
+            asked[rows] += 1
+        return (backed / np.maximum(asked, 1)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class ConsensusGraph:
+    """Microclusters that have base clusters, their edges, and the eigenvectors of the base clusters' graph."""
+
+    edges: Edges
+    weights: npt.NDArray[np.float64]
+    assigned: npt.NDArray[np.intp]
+    n_microclusters: int
+    spectrum: bipartite.Spectrum
+    regularization: float
+
+    @classmethod
+    def build(
+        cls, micro: Microclusters, n_clusters: int | Literal["auto"], regularization: float, engine: ThreadEngine
+    ) -> ConsensusGraph:
+        """Graph and eigenvectors; refuses what has too few or too many base clusters."""
+        wanted = 1 if n_clusters == "auto" else int(n_clusters)
+        check_columns(micro.n_columns, wanted)
+        assigned = np.flatnonzero((micro.columns >= 0).any(axis=1))
+        columns, weights = micro.columns[assigned], micro.weights[assigned]
+        edges = edges_of(columns)
+        degrees = (columns >= 0).sum(axis=1).astype(np.float64)
+
+        def add(graph: bipartite.Graph, part: slice) -> None:
+            mine = edges[part]
+            reduce_pairs(mine.ids, mine.weights, degrees[part], weights[part], graph.affinity, graph.counts)
+
+        blocks = [(low, min(low + BLOCK_ROWS, len(columns))) for low in range(0, len(columns), BLOCK_ROWS)]
+        graph = bipartite.sum_graph(add, edges, micro.n_columns, blocks, engine)
+        spectrum = bipartite.transfer_cut(graph, max(KEPT_VECTORS, wanted + 1), regularization)
+        return cls(edges, weights, assigned, len(micro.columns), spectrum, regularization)
+
+    def cut(
+        self,
+        n_clusters: int | Literal["auto"],
+        n_init: int,
+        max_iter: int,
+        seed: np.random.SeedSequence,
+        engine: ThreadEngine,
+    ) -> Cut:
+        """Labels of all microclusters."""
+        spectrum = self.spectrum
+        if n_clusters == "auto":
+            leading = spectrum.eigenvalues[: MOST_AUTO_CLUSTERS + 1]
+            n_clusters = bipartite.largest_eigengap(leading, self.regularization)
+        k = int(n_clusters)
+        points = discretize.EmbeddedPoints(self.edges, spectrum.vectors[:, :k], self.weights)
+        found = discretize.kmeans(points, k, n_init, max_iter, np.random.default_rng(seed), engine)
+        found = discretize.renumber(
+            found,
+            k,
+            "only so many groups of rows differ in their base labels. Add base clusterings, or finer ones.",
+        )
+        labels = np.full(self.n_microclusters, -1, dtype=np.int32)
+        labels[self.assigned] = found.labels
+        return Cut(labels, ConsensusModel(spectrum, found.centers), found.n_iter)
+
+
+def check_columns(n_columns: int, n_clusters: int) -> None:
+    """Refuse what has too few base clusters to make `n_clusters` of, or too many to compare them all."""
+    if n_columns < n_clusters:
+        raise ValueError(
+            f"The base clusterings have {n_columns} clusters in all, too few to make n_clusters={n_clusters} of them. "
+            "Add base clusterings, or finer ones, or ask for fewer clusters."
+        )
+    if n_columns == 0:
+        raise ValueError("No row of base_labels has a label: every entry is -1, None or NaN.")
+    if n_columns > MOST_COLUMNS:
+        raise ValueError(
+            f"The base clusterings have {n_columns:,} clusters in all; the consensus compares each with each and takes "
+            f"at most {MOST_COLUMNS:,}. Use coarser clusterings, or mark tiny clusters as not assigned (-1)."
+        )
+
+
+def edges_of(columns: npt.NDArray[np.int32]) -> Edges:
+    """Edges of rows (n, m) of base clusters, -1 being none: equal shares among those a row has."""
+    present = columns >= 0
+    if present.all():
+        share = np.float32(1.0 / columns.shape[1])
+        return Edges(columns.astype(np.uint16), np.full(columns.shape, share, dtype=np.float32))
+    first = columns[np.arange(len(columns)), present.argmax(axis=1)]  # stands in with a weight of zero
+    ids = np.where(present, columns, first[:, None])
+    return Edges(ids.astype(np.uint16), (present / present.sum(axis=1)[:, None]).astype(np.float32))

@@ -1,0 +1,124 @@
+"""The members of U-SENC's ensemble: takes rows, gives one U-SPEC model and one column of labels per member.
+
+Every member has a seed of its own, from which its number of clusters, its representatives and its labels follow: so
+members may run at once or one after another, and a killed run may go on where it stopped. All see the rows through one
+`Space`: rows are surveyed once and, where they fit, prepared once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec import discretize
+from ultraspec.bipartite import Edges
+from ultraspec.engines import ThreadEngine
+from ultraspec.phases import GraphOptions, Model, embed
+from ultraspec.progress import MemberReporter
+from ultraspec.rows import ArrayRows, Rows
+from ultraspec.space import PreparedRows, Space
+
+PREPARED_BYTES = 2**28  # rows whose float32 form is no larger are prepared once for all members
+PARALLEL_BYTES = 2**28  # members that need no more together while they run may run at once
+
+Column = npt.NDArray[Any]  # unsigned integers
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the members have in common.
+
+    Attributes
+    ----------
+    options : GraphOptions
+        Parameters of their graphs.
+    base_clusters : tuple of two int
+        Fewest and most clusters of a member.
+    max_iter : int
+        Iterations of their k-means.
+    """
+
+    options: GraphOptions
+    base_clusters: tuple[int, int]
+    max_iter: int
+
+    @property
+    def label_type(self) -> npt.DTypeLike:
+        """The smallest type that holds every member's labels."""
+        return np.min_scalar_type(self.base_clusters[1] - 1)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A finished member: what labels further rows, and the labels of the rows that were fitted."""
+
+    model: Model
+    labels: Column
+
+
+def prepare(rows: Rows, space: Space, engine: ThreadEngine) -> Rows:
+    """The rows as members read them: dense ones prepared now where they are small, others when a block is read."""
+    prepared = PreparedRows(rows, space)
+    if rows.sparse or rows.n_rows * rows.n_features * 4 > PREPARED_BYTES:
+        return prepared
+    array = np.empty((rows.n_rows, rows.n_features), dtype=np.float32)
+
+    def fill(span: tuple[int, int]) -> None:
+        array[slice(*span)] = prepared.read(*span)
+
+    engine.map(fill, rows.blocks())
+    return ArrayRows(array)
+
+
+def run_members(
+    rows: Rows,
+    recipe: Recipe,
+    seeds: Mapping[int, np.random.SeedSequence],
+    keep: Callable[[int, Member], None],
+    engine: ThreadEngine,
+) -> None:
+    """Run the members that `seeds` numbers and hand each to `keep`, perhaps from several threads at once.
+
+    Small data: members run at once, each in one thread, so that no core idles while another takes eigenvectors. Large
+    data: one after another on all threads, with one set of edges for all rows.
+    """
+    n, options, reporter = rows.n_rows, recipe.options, engine.reporter
+    n_bytes = 6 * n * options.n_neighbors + 24 * options.n_representatives * rows.n_features
+    numbers = sorted(seeds)
+    inner = MemberReporter(reporter)
+    if engine.n_jobs > 1 and n_bytes * engine.n_jobs <= PARALLEL_BYTES:
+        alone = engine.within(inner, alone=True)
+        engine.map(lambda number: keep(number, run_member(rows, recipe, seeds[number], alone)), numbers)
+        return
+    edges: Edges | None = None
+    reporter.begin_pass(len(numbers))
+    for number in numbers:
+        member, edges = _run(rows, recipe, seeds[number], engine.within(inner, alone=False), edges)
+        keep(number, member)
+        reporter.advance()
+
+
+def run_member(rows: Rows, recipe: Recipe, seed: np.random.SeedSequence, engine: ThreadEngine) -> Member:
+    """One member."""
+    return _run(rows, recipe, seed, engine, None)[0]
+
+
+def _run(
+    rows: Rows, recipe: Recipe, seed: np.random.SeedSequence, engine: ThreadEngine, room: Edges | None
+) -> tuple[Member, Edges]:
+    """One member, and its edges, which the next may overwrite."""
+    seeds = seed.spawn(4)
+    low, high = recipe.base_clusters
+    k = int(np.random.default_rng(seeds[0]).integers(low, high + 1))
+    found = embed(rows, recipe.options, high, k, seeds[1:3], engine, room)
+    with engine.reporter.phase("labels"):
+        points = discretize.EmbeddedPoints(found.edges, found.spectrum.vectors[:, :k])
+        chance = np.random.default_rng(seeds[3])
+        centers = discretize.rough_kmeans(points, k, 1, recipe.max_iter, chance, engine).centers
+        labels = np.empty(rows.n_rows, dtype=recipe.label_type)
+        centers = points.label_into(centers, labels, engine)
+    return Member(Model(found.index, found.sigma, found.spectrum, centers), labels), found.edges

@@ -1,0 +1,176 @@
+"""Microclusters: rows that have equal labels in every base clustering (paper, section 3.2.2) count as one.
+
+Takes a label matrix of any integers or strings, gives its distinct rows, how often each occurs, and which one each row
+is. A row's labels become a few bytes, exactly, so that hashing and comparing rows costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec._kernels.labels import fill_slots, number_rows
+from ultraspec.bipartite import ONE
+from ultraspec.engines import ThreadEngine
+
+PARTS = 32  # of a label matrix, each with a table of its own
+LEAST_PART_ROWS = 65536
+FIRST_ROOM = 2**12  # distinct rows that a table has room for at first
+UNASSIGNED = -1
+
+Column = npt.NDArray[Any]  # one base clustering: an integer for every row
+LabelMatrix = npt.NDArray[Any] | Sequence[Column]
+Keys = npt.NDArray[np.uint64]
+
+
+@dataclass
+class Microclusters:
+    """Distinct rows of a label matrix.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (M, m), int32
+        Number of each microcluster's base cluster among all base clusters; -1 where it has none.
+    weights : ndarray of shape (M,), float64
+        Rows in each microcluster.
+    places : ndarray of shape (N,), int32
+        Place of each row's microcluster in the list of its part of the rows, see `parts`.
+    lists : list of ndarrays
+        Microclusters that occur in each part.
+    values : list of m ndarrays
+        The labels that base clusters had: those of the first clustering are numbered first.
+    """
+
+    columns: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float64]
+    places: npt.NDArray[np.int32]
+    lists: list[npt.NDArray[np.int32]]
+    values: list[npt.NDArray[np.int64]]
+
+    @property
+    def n_columns(self) -> int:
+        """Base clusters in all clusterings together."""
+        return sum(map(len, self.values))
+
+    def spread(self, values: npt.NDArray[Any], engine: ThreadEngine) -> npt.NDArray[Any]:
+        """Values of microclusters for all rows."""
+        out = np.empty(len(self.places), dtype=values.dtype)
+
+        def run(part: tuple[tuple[int, int], npt.NDArray[np.int32]]) -> None:
+            here = slice(*part[0])
+            np.take(values[part[1]], self.places[here], out=out[here])
+
+        engine.map(run, list(zip(parts(len(out)), self.lists, strict=True)))
+        return out
+
+
+def parts(n: int) -> list[tuple[int, int]]:
+    """Ranges of rows: few, as each has a table of its own."""
+    step = max(LEAST_PART_ROWS, -(-n // PARTS))
+    return [(low, min(low + step, n)) for low in range(0, n, step)]
+
+
+def find(labels: LabelMatrix, engine: ThreadEngine) -> Microclusters:
+    """Microclusters of a label matrix of integers, in which -1 means not assigned."""
+    n = len(labels) if isinstance(labels, np.ndarray) else len(labels[0])
+    spans = parts(n)
+    coding = _Coding.of(labels, spans, engine)
+    places = np.empty(n, dtype=np.int32)
+    found = engine.map(lambda span: _distinct(coding.encode(slice(*span)), ONE, places[slice(*span)]), spans)
+    ends = np.cumsum([len(keys) for keys, _ in found])
+    numbers = np.empty(ends[-1], dtype=np.int32)
+    all_keys, all_counts = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+    keys, weights = _distinct(all_keys.view(np.uint8), all_counts, numbers)
+    columns, values = coding.decode(keys.view(np.uint8))
+    return Microclusters(columns, weights, places, np.split(numbers, ends[:-1]), values)
+
+
+def _distinct(
+    codes: npt.NDArray[np.uint8], weights: npt.NDArray[np.float64], ids: npt.NDArray[np.int32]
+) -> tuple[Keys, npt.NDArray[np.float64]]:
+    """Distinct rows in order of appearance and their total weights; `ids` gets the number of each row."""
+    n, n_bytes = codes.shape
+    keys, counts = np.empty((0, -(-n_bytes // 8)), dtype=np.uint64), np.empty(0)
+    row = found = 0
+    while row < n:
+        room = max(FIRST_ROOM, 4 * found)
+        keys = np.concatenate([keys, np.empty((room - found, keys.shape[1]), dtype=np.uint64)])
+        counts = np.concatenate([counts, np.empty(room - found)])
+        slots = np.full(4 * room, -1, dtype=np.int32)
+        fill_slots(keys[:found], slots)
+        row, found = number_rows(codes, weights, row, slots, keys, counts, ids, found)
+    return keys[:found].copy(), counts[:found].copy()
+
+
+@dataclass
+class _Coding:
+    """How labels become bytes: each column as its distance from the lowest label, in as few bytes as that needs."""
+
+    labels: LabelMatrix
+    columns: list[Column]
+    lows: list[int]
+    widths: list[int]
+
+    @classmethod
+    def of(cls, labels: LabelMatrix, spans: list[tuple[int, int]], engine: ThreadEngine) -> _Coding:
+        """Looks at all labels, unless their type says enough."""
+        columns = list(labels.T) if isinstance(labels, np.ndarray) else list(labels)
+        if all(column.dtype == np.uint8 for column in columns):
+            return cls(labels, columns, [0] * len(columns), [1] * len(columns))
+
+        def extremes(span: tuple[int, int]) -> list[tuple[int, int]]:
+            pieces = [column[slice(*span)] for column in columns]
+            return [(int(piece.min()), int(piece.max())) for piece in pieces]
+
+        found = engine.map(extremes, spans)
+        lows = [min(part[j][0] for part in found) for j in range(len(columns))]
+        highs = [max(part[j][1] for part in found) for j in range(len(columns))]
+        return cls(
+            labels,
+            columns,
+            lows,
+            [max(1, -(-(high - low).bit_length() // 8)) for low, high in zip(lows, highs, strict=True)],
+        )
+
+    def encode(self, rows: slice) -> npt.NDArray[np.uint8]:
+        """Codes of some rows, (n, bytes)."""
+        if isinstance(self.labels, np.ndarray) and self.labels.dtype == np.uint8:
+            return self.labels[rows]
+        codes = np.empty((rows.stop - rows.start, sum(self.widths)), dtype=np.uint8)
+        at = 0
+        for column, low, width in zip(self.columns, self.lows, self.widths, strict=True):
+            part = column[rows]
+            if low or part.dtype != np.uint8:
+                # modulo 2^64 the difference is right even where that of signed integers would overflow
+                part = part.astype(np.uint64) - np.uint64(low % 2**64)
+                part = part.astype("<u8")[:, None].view(np.uint8)[:, :width]
+            codes[:, at : at + width] = part.reshape(-1, width)
+            at += width
+        return codes
+
+    def decode(self, keys: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int32], list[npt.NDArray[np.int64]]]:
+        """Numbers of all base clusters in rows of bytes (-1 for none), and the labels they had."""
+        columns = np.empty((len(keys), len(self.lows)), dtype=np.int32)
+        values: list[npt.NDArray[np.int64]] = []
+        at = offset = 0
+        for j, (low, width) in enumerate(zip(self.lows, self.widths, strict=True)):
+            codes = np.zeros(len(keys), dtype=np.uint64)
+            for b in range(width):
+                codes |= keys[:, at + b].astype(np.uint64) << np.uint64(8 * b)
+            at += width
+            present, places = np.unique(codes, return_inverse=True)
+            labels = [int(code) + low for code in present]
+            numbers = np.arange(offset, offset + len(labels), dtype=np.int32)
+            if UNASSIGNED in labels:
+                none = labels.index(UNASSIGNED)
+                labels.pop(none)
+                numbers[none:] -= 1
+                numbers[none] = UNASSIGNED
+            columns[:, j] = numbers[places.reshape(-1)]
+            values.append(np.array(labels))
+            offset += len(labels)
+        return columns, values

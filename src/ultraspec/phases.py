@@ -1,0 +1,131 @@
+"""U-SPEC's phases in order, from prepared rows to the spectral embedding: one `USPEC`, or one member of `USENC`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec import bipartite, discretize, representatives
+from ultraspec.engines import ThreadEngine
+from ultraspec.neighbors import RepresentativeIndex
+from ultraspec.rows import Block, Rows
+
+
+@dataclass(frozen=True)
+class GraphOptions:
+    """The parameters that choose the graph of rows and representatives, named as those of the estimators."""
+
+    n_representatives: int
+    n_neighbors: int
+    selection: str
+    candidate_factor: int
+    neighbors: str
+    neighborhood_factor: int
+    metric: str
+    regularization: float
+
+    @classmethod
+    def of(cls, estimator: Any) -> GraphOptions:
+        """Those of an estimator."""
+        return cls(**{field.name: getattr(estimator, field.name) for field in fields(cls)})
+
+
+@dataclass
+class Embedding:
+    """What the phases find: the rows' edges, and all that is needed to find those of other rows."""
+
+    index: RepresentativeIndex
+    sigma: float
+    edges: bipartite.Edges
+    graph: bipartite.Graph
+    spectrum: bipartite.Spectrum
+
+
+@dataclass(frozen=True)
+class Model:
+    """All that labelling a prepared row needs: a few MB, whatever the number of rows was."""
+
+    index: RepresentativeIndex
+    sigma: float
+    spectrum: bipartite.Spectrum
+    centers: npt.NDArray[np.float32]
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float32]:
+        """The representatives' vectors that the centres live among."""
+        return np.ascontiguousarray(self.spectrum.vectors[:, : self.centers.shape[1]])
+
+    def edges(self, block: Block) -> bipartite.Edges:
+        """Edges of prepared rows."""
+        return bipartite.new_edges(block, self.index, self.sigma)
+
+    def label(self, block: Block) -> npt.NDArray[np.int32]:
+        """Clusters of prepared rows."""
+        return discretize.label(self.edges(block), self.vectors, self.centers)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The whole state as arrays, for files."""
+        return {
+            **{name: np.asarray(value) for name, value in self.index.__getstate__().items()},
+            "sigma": np.asarray(self.sigma),
+            "eigenvalues": self.spectrum.eigenvalues,
+            "vectors": self.spectrum.vectors,
+            "cluster_centers": self.centers,
+        }
+
+    @classmethod
+    def of_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Model:
+        """A model from what `arrays` gave; further arrays are left alone."""
+        parts = {name: arrays[name] for name in ("representatives", "centers", "starts", "lists")}
+        n_neighbors, exact = int(arrays["n_neighbors"]), bool(arrays["exact"])
+        index = RepresentativeIndex(**parts, n_neighbors=n_neighbors, exact=exact)
+        spectrum = bipartite.Spectrum(arrays["eigenvalues"], arrays["vectors"])
+        return cls(index, float(arrays["sigma"]), spectrum, arrays["cluster_centers"])
+
+
+def embed(
+    rows: Rows,
+    options: GraphOptions,
+    n_clusters: int,
+    n_vectors: int,
+    seeds: list[np.random.SeedSequence],
+    engine: ThreadEngine,
+    out: bipartite.Edges | None = None,
+) -> Embedding:
+    """Select representatives, find the nearest of each row, and take the leading eigenvectors of their graph.
+
+    Parameters
+    ----------
+    rows : Rows
+        Prepared rows.
+    options : GraphOptions
+        Parameters.
+    n_clusters : int
+        Clusters that will be asked for, which small data must have representatives for.
+    n_vectors : int
+        Eigenvectors to take, at most.
+    seeds : list of two SeedSequence
+        For the representatives and for their index.
+    engine : ThreadEngine
+        Runs the passes and hears of the phases.
+    out : Edges, optional
+        Arrays to write the rows' edges to.
+    """
+    phase = engine.reporter.phase
+    chance = [np.random.default_rng(seed) for seed in seeds]
+    with phase("representatives"):
+        p = representatives.count(rows.n_rows, options.n_representatives, n_clusters, options.n_neighbors)
+        unit = options.metric == "cosine"
+        R = representatives.select(rows, p, options.selection, options.candidate_factor, chance[0], engine, unit=unit)
+    with phase("neighbors"):
+        exact = options.neighbors == "exact"
+        index = RepresentativeIndex.build(R, options.n_neighbors, options.neighborhood_factor, exact, chance[1], engine)
+        edges, sigma = bipartite.connect(rows, index, engine, out)
+    with phase("graph"):
+        graph = bipartite.reduce_graph(edges, sigma, len(R), rows.blocks(), engine)
+    with phase("eigenvectors"):
+        spectrum = bipartite.transfer_cut(graph, n_vectors, options.regularization, index.representatives)
+    return Embedding(index, sigma, edges, graph, spectrum)

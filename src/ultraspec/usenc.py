@@ -1,0 +1,401 @@
+"""U-SENC, ultra-scalable ensemble clustering: the estimator, its members and their consensus in order."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from dataclasses import asdict
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from ultraspec import microclusters, representatives
+from ultraspec._callbacks import with_callbacks
+from ultraspec._consensus import ConsensusGraph, Cut
+from ultraspec._estimator import RowEstimator, all_or_nothing
+from ultraspec._validation import check_choice, check_integer, open_input, seed_sequence, warn_user
+from ultraspec.checkpoint import Checkpoint, describe_data
+from ultraspec.engines import ThreadEngine
+from ultraspec.members import Member, Recipe, prepare, run_members
+from ultraspec.microclusters import Microclusters
+from ultraspec.phases import GraphOptions, Model
+from ultraspec.rows import Block, Rows
+
+
+class USENC(RowEstimator):
+    """Ultra-scalable ensemble clustering (U-SENC).
+
+    Clusters the rows many times by U-SPEC, each time with representatives and a number of clusters of its own, and
+    then finds the clustering that agrees best with all of them. Steadier and usually better than one `USPEC`, for about
+    `n_estimators` times its time.
+
+    Parameters
+    ----------
+    n_clusters : int or "auto", default=8
+        Number of clusters. "auto" takes the number at the largest eigengap of the consensus, between 2 and 50.
+    n_estimators : int, default=20
+        Members of the ensemble, m.
+    base_clusters : tuple of two int, default=(20, 60)
+        Each member has a number of clusters drawn from this range, both ends included. On small data the range is cut
+        to half the number of representatives.
+    n_representatives : int, default=1000
+        Number of representatives of each member, p. Small data uses at most a third of its rows.
+    n_neighbors : int, default=5
+        Nearest representatives each row is tied to, K.
+    selection : {"hybrid", "random", "kmeans"}, default="hybrid"
+        How representatives are chosen: k-means centres of a random sample, random rows, or k-means centres of all
+        rows.
+    candidate_factor : int, default=10
+        The sample of "hybrid" has this many times `n_representatives` rows.
+    neighbors : {"approx", "exact"}, default="approx"
+        Search nearest representatives coarse-to-fine, as the paper does, or exactly.
+    neighborhood_factor : int, default=10
+        The approximate search looks at this many times `n_neighbors` representatives around the nearest one found.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        Distance. "cosine" scales rows to unit length first; rows of zeros are refused.
+    base_max_iter : int, default=5
+        Iterations of the members' k-means: few, as rough and different members make a good ensemble.
+    n_init : int, default=3
+        Starts of the k-means that turns the consensus into labels; the best is kept.
+    max_iter : int, default=100
+        Iterations of that k-means, at most.
+    regularization : float, default=1e-3
+        Weight of a faint edge between all representatives, and between all base clusters, as a share of their mean
+        degree. 0 is the paper to the letter.
+    checkpoint : str or path, default=None
+        A folder, new or of an unfinished fit of the same data with the same parameters. Finished members are written
+        there; a fit that was killed goes on with them and ends with the same labels. `n_clusters` and `n_estimators`
+        may differ: a finished folder can be cut otherwise, or be given more members.
+    random_state : int, RandomState, Generator or None, default=None
+        The same number gives the same labels, for any `n_jobs`.
+    n_jobs : int or None, default=None
+        Threads. None and -1 mean every core the process may use.
+    verbose : int, default=0
+        1 shows phases, members done and the time left on standard error.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,), int32
+        Cluster of each row.
+    base_labels_ : ndarray of shape (n_samples, n_estimators), uint8 (uint16 above 256 base clusters)
+        Labels by each member.
+    confidence_ : ndarray of shape (n_samples,), float32
+        Share of the ensemble that backs each row's label. A member backs it if most rows of the member's cluster that
+        the row is in have the same label: if the member alone were asked, this is the label it would give. 1 deep
+        inside of a cluster, lower towards its border.
+    eigenvalues_ : ndarray, float64
+        Largest eigenvalues of the base clusters' normalised affinity, descending from 1.
+    n_iter_ : int
+        Passes that the last k-means made over all microclusters (groups of rows with equal base labels).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X had them.
+
+    See Also
+    --------
+    USPEC : One spectral clustering.
+    consensus : The second half alone, for label matrices from any clusterers.
+
+    Notes
+    -----
+    `labels_` equals ``predict(X)`` for the X that was fitted, bit for bit.
+
+    Sizes: beside X and the labels a fit holds about 60 bytes per row at K = 5 and m = 20, of which `base_labels_` stay.
+
+    References
+    ----------
+    D. Huang, C.-D. Wang, J.-S. Wu, J.-H. Lai, C.-K. Kwoh. "Ultra-Scalable Spectral Clustering and Ensemble
+    Clustering". IEEE Transactions on Knowledge and Data Engineering 32 (6), 2020.
+
+    Examples
+    --------
+    >>> from ultraspec import USENC, datasets, metrics
+    >>> X, y = datasets.generate("tb", 5_000, random_state=0)  # two bananas
+    >>> model = USENC(n_clusters=2, random_state=0).fit(X)
+    >>> metrics.nmi(y, model.labels_) > 0.9
+    True
+    >>> model.base_labels_.shape
+    (5000, 20)
+    >>> bool(model.confidence_[y != model.labels_].mean() < model.confidence_.mean()) or y[0] != model.labels_[0]
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | Literal["auto"] = 8,
+        *,
+        n_estimators: int = 20,
+        base_clusters: tuple[int, int] = (20, 60),
+        n_representatives: int = 1000,
+        n_neighbors: int = 5,
+        selection: str = "hybrid",
+        candidate_factor: int = 10,
+        neighbors: str = "approx",
+        neighborhood_factor: int = 10,
+        metric: str = "euclidean",
+        base_max_iter: int = 5,
+        n_init: int = 3,
+        max_iter: int = 100,
+        regularization: float = 1e-3,
+        consensus: str = "transfer_cut",
+        checkpoint: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_estimators = n_estimators
+        self.base_clusters = base_clusters
+        self.n_representatives = n_representatives
+        self.n_neighbors = n_neighbors
+        self.selection = selection
+        self.candidate_factor = candidate_factor
+        self.neighbors = neighbors
+        self.neighborhood_factor = neighborhood_factor
+        self.metric = metric
+        self.base_max_iter = base_max_iter
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.regularization = regularization
+        self.consensus = consensus
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> USENC:  # noqa: ARG002
+        """Cluster the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Any numeric type and memory order; read-only and memory-mapped arrays are not copied.
+        y : Ignored
+            For the interface.
+
+        Returns
+        -------
+        USENC
+            The fitted estimator itself.
+        """
+        self._check_parameters()
+        rows = open_input(self, X, reset=True)
+        self._check_rows(rows)
+        recipe = Recipe(GraphOptions.of(self), self._base_range(rows.n_rows), int(self.base_max_iter))
+        reporter = self._reporter()
+        with ThreadEngine(self.n_jobs, reporter) as engine, self._open_checkpoint(rows, engine) as (seed, checkpoint):
+            seeds = seed.spawn(3)
+            with reporter.phase("survey"):
+                space = self._survey(rows, seeds[0], engine)
+                prepared = prepare(rows, space, engine)
+            with reporter.phase("members"):
+                models, base_labels = self._run_members(prepared, recipe, seeds[1], checkpoint, engine)
+            del prepared
+            with reporter.phase("consensus"):
+                micro = microclusters.find(base_labels, engine)
+                graph = ConsensusGraph.build(micro, self.n_clusters, self.regularization, engine)
+                cut = graph.cut(self.n_clusters, self.n_init, self.max_iter, seeds[2], engine)
+                self._space, self._models, self.base_labels_ = space, models, base_labels
+                self._graph, self._labels_seed = (micro, graph), seeds[2]
+                self._keep(cut, engine)
+            reporter.close()
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[np.int32]:
+        """Cluster of each row of X, also of rows that were not fitted: members label it, the consensus places it.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int32
+        """
+        check_is_fitted(self)
+        rows = open_input(self, X, reset=False)
+        out = np.empty(rows.n_rows, dtype=np.int32)
+        return self._map_rows(rows, lambda block: self._consensus.label(self._columns(block)), out)
+
+    def transform(self, X: Any) -> npt.NDArray[np.float32]:
+        """Embedding of X by the consensus: rows of unit length, in which the clusters are compact.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters), float32
+        """
+        check_is_fitted(self)
+        rows = open_input(self, X, reset=False)
+        out = np.empty((rows.n_rows, self._n_features_out), dtype=np.float32)
+        return self._map_rows(rows, lambda block: self._consensus.lift(self._columns(block)), out)
+
+    def cut(self, n_clusters: int) -> USENC:
+        """The same members joined to another number of clusters, without fitting again.
+
+        Parameters
+        ----------
+        n_clusters : int
+            Number of clusters, up to 60 (or what was fitted, if more).
+
+        Returns
+        -------
+        USENC
+            A new fitted estimator with these clusters; this one stays as it is.
+
+        Examples
+        --------
+        >>> from ultraspec import USENC, datasets
+        >>> X, _ = datasets.generate("sf", 3_000, random_state=0)
+        >>> model = USENC(4, n_estimators=5, random_state=0).fit(X)
+        >>> [len(set(model.cut(k).labels_)) for k in (2, 3, 4)]
+        [2, 3, 4]
+        """
+        check_is_fitted(self)
+        check_integer("n_clusters", n_clusters, least=1)
+        kept = self._consensus.spectrum.vectors.shape[1]
+        if n_clusters > kept:
+            raise ValueError(
+                f"This model keeps {kept} eigenvectors, too few for n_clusters={n_clusters}. "
+                f"Fit anew with n_clusters={n_clusters}."
+            )
+        reporter = self._console()
+        with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("consensus"):
+            if self._graph is None:  # not kept in files
+                micro = microclusters.find(self.base_labels_, engine)
+                self._graph = micro, ConsensusGraph.build(micro, int(n_clusters), self.regularization, engine)
+            other = copy.copy(self)
+            other.n_clusters = int(n_clusters)
+            found = self._graph[1].cut(int(n_clusters), self.n_init, self.max_iter, self._labels_seed, engine)
+            other._keep(found, engine)
+        return other
+
+    def _check_parameters(self) -> None:
+        if self.n_clusters != "auto":
+            check_integer("n_clusters", self.n_clusters, least=1, other=" or 'auto'")
+        check_integer("n_estimators", self.n_estimators, least=1)
+        check_integer("base_max_iter", self.base_max_iter, least=1)
+        check_choice("consensus", self.consensus, ("transfer_cut",))
+        self._check_graph_parameters()
+        try:
+            low, high = self.base_clusters
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"base_clusters must be a pair (fewest, most), got {self.base_clusters!r}. Pass (30, 30) for 30."
+            ) from error
+        check_integer("base_clusters[0]", low, least=1)
+        check_integer("base_clusters[1]", high, least=int(low))
+        if high > self.n_representatives:
+            raise ValueError(
+                f"base_clusters={self.base_clusters!r} asks for more clusters than n_representatives="
+                f"{self.n_representatives}: clusters are groups of representatives. Lower base_clusters or raise "
+                "n_representatives."
+            )
+        if self.n_clusters != "auto" and self.n_clusters > self.n_estimators * high:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} is more than the {self.n_estimators} members with at most {high} "
+                "clusters each can have together. Raise n_estimators or base_clusters."
+            )
+
+    def _check_rows(self, rows: Rows) -> None:
+        if self.n_clusters != "auto" and rows.n_rows < self.n_clusters:
+            raise ValueError(
+                f"n_samples={rows.n_rows} rows cannot make n_clusters={self.n_clusters} clusters. "
+                "Pass more rows or a smaller n_clusters."
+            )
+
+    def _base_range(self, n_rows: int) -> tuple[int, int]:
+        """The range that members draw their number of clusters from: cut in proportion where rows are few."""
+        low, high = map(int, self.base_clusters)
+        p = representatives.count(n_rows, self.n_representatives, 1, self.n_neighbors)
+        most = max(1, p // 2)
+        if p == self.n_representatives or high <= most:
+            return low, high
+        if low > most:
+            warn_user(
+                f"Members have at most {most} clusters instead of {low} to {high}: {n_rows:,} rows give {p} "
+                "representatives, and a cluster should have two of them.",
+                UserWarning,
+            )
+        return max(1, most * low // high), most
+
+    @contextlib.contextmanager
+    def _open_checkpoint(self, rows: Rows, engine: ThreadEngine) -> Any:
+        """The seed of this fit, and its checkpoint or None."""
+        if self.checkpoint is None:
+            yield seed_sequence(self.random_state), None
+            return
+        seed = None if self.random_state is None else seed_sequence(self.random_state)
+        with engine.reporter.phase("checkpoint"):
+            parameters = {**asdict(GraphOptions.of(self)), "base_clusters": list(map(int, self.base_clusters))}
+            parameters["base_max_iter"] = int(self.base_max_iter)
+            facts = {"data": describe_data(rows, engine), "parameters": parameters}
+        with Checkpoint.open(self.checkpoint, facts, seed) as checkpoint:
+            yield checkpoint.seed, checkpoint
+
+    def _run_members(
+        self,
+        rows: Rows,
+        recipe: Recipe,
+        seed: np.random.SeedSequence,
+        checkpoint: Checkpoint | None,
+        engine: ThreadEngine,
+    ) -> tuple[list[Model], npt.NDArray[Any]]:
+        """Models and label columns of all members: of those in the checkpoint, and of those made now."""
+        seeds = seed.spawn(self.n_estimators)
+        models: dict[int, Model] = {}
+        base_labels = np.empty((rows.n_rows, self.n_estimators), dtype=recipe.label_type)
+
+        def keep(number: int, member: Member) -> None:
+            models[number] = member.model
+            base_labels[:, number] = member.labels
+
+        def keep_new(number: int, member: Member) -> None:
+            if checkpoint is not None:
+                checkpoint.save(number, member)
+            keep(number, member)
+
+        for number in range(self.n_estimators):
+            member = checkpoint.load(number) if checkpoint is not None else None
+            if member is not None:
+                keep(number, member)
+        missing = {number: seeds[number] for number in range(self.n_estimators) if number not in models}
+        run_members(rows, recipe, missing, keep_new, engine)
+        return [models[number] for number in range(self.n_estimators)], base_labels
+
+    def _columns(self, block: Block) -> npt.NDArray[np.int32]:
+        """Base clusters of prepared rows, numbered through all members."""
+        columns = np.empty((block.shape[0], len(self._models)), dtype=np.int32)
+        first = 0
+        for j, model in enumerate(self._models):
+            columns[:, j] = model.label(block)
+            columns[:, j] += first
+            first += len(model.centers)
+        return columns
+
+    def _keep(self, cut: Cut, engine: ThreadEngine) -> None:
+        """Set what a fitted estimator has."""
+        micro: Microclusters = self._graph[0]
+        self._consensus = cut.model
+        self.labels_ = micro.spread(cut.labels, engine)
+        self.confidence_ = micro.spread(cut.backing(micro), engine)
+        self.n_iter_ = cut.n_iter
+        self.eigenvalues_ = cut.model.spectrum.eigenvalues
+        self._n_features_out = cut.model.centers.shape[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without what `cut` can make again from the base labels."""
+        state = dict(super().__getstate__())
+        if "_graph" in state:
+            state["_graph"] = None
+        return state
