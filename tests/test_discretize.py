@@ -11,11 +11,15 @@ from hypothesis import strategies as st
 
 from ultraspec import discretize
 from ultraspec._kernels.kmeans import assign_embedded
-from ultraspec.bipartite import Edges, lift
-from ultraspec.discretize import EmbeddedPoints, label, score_table
+from ultraspec.bipartite import Edges, Spectrum, lift
+from ultraspec.discretize import EmbeddedPoints, Partition, score_table
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import lloyd
 from ultraspec.rows import sample_indices
+
+
+def label(edges, vectors, centers):
+    return Partition(Spectrum(np.ones(vectors.shape[1]), vectors), centers).label(edges)
 
 
 def random_graph(n, p, K, k, random, groups=None):
@@ -41,8 +45,8 @@ def embedding(edges, vectors):
 
 def measured(edges, vectors):
     points = EmbeddedPoints(edges, vectors)
-    for span in points.blocks():
-        points.measure(span)
+    with ThreadEngine(1) as engine:
+        points.measure(engine)
     return points
 
 

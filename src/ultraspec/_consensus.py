@@ -115,40 +115,11 @@ def consensus(
 
 
 @dataclass(frozen=True)
-class ConsensusModel:
-    """What places a row, given its base clusters.
-
-    Attributes
-    ----------
-    spectrum : Spectrum
-        Of the base clusters' graph.
-    centers : ndarray of shape (k, k'), float32
-        Centres of the clusters among the first k' vectors.
-    """
-
-    spectrum: bipartite.Spectrum
-    centers: npt.NDArray[np.float32]
-
-    @property
-    def vectors(self) -> npt.NDArray[np.float32]:
-        """The base clusters' vectors that the centres live among."""
-        return np.ascontiguousarray(self.spectrum.vectors[:, : self.centers.shape[1]])
-
-    def label(self, columns: npt.NDArray[np.int32]) -> Labels:
-        """Clusters of rows (n, m) of base clusters."""
-        return discretize.label(edges_of(columns), self.vectors, self.centers)
-
-    def lift(self, columns: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
-        """Embedding of rows (n, m) of base clusters."""
-        return bipartite.lift(edges_of(columns), self.vectors)
-
-
-@dataclass(frozen=True)
 class Cut:
     """A consensus: labels of the microclusters (-1 for one without base clusters), and what places further rows."""
 
     labels: Labels
-    model: ConsensusModel
+    partition: discretize.Partition
     n_iter: int
 
     def backing(self, micro: Microclusters) -> npt.NDArray[np.float32]:
@@ -157,7 +128,7 @@ class Cut:
         A clustering backs it if most rows of the base cluster have that label (the lowest of several most frequent).
         Clusterings that do not assign the microcluster do not count.
         """
-        k = len(self.model.centers)
+        k = len(self.partition.centers)
         backed, asked = np.zeros(len(self.labels)), np.zeros(len(self.labels))
         for column in micro.columns.T:
             rows = np.flatnonzero(column >= 0)
@@ -223,7 +194,7 @@ class ConsensusGraph:
         )
         labels = np.full(self.n_microclusters, -1, dtype=np.int32)
         labels[self.assigned] = found.labels
-        return Cut(labels, ConsensusModel(spectrum, found.centers), found.n_iter)
+        return Cut(labels, discretize.Partition(spectrum, found.centers), found.n_iter)
 
 
 def check_columns(n_columns: int, n_clusters: int) -> None:

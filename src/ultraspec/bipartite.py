@@ -218,5 +218,11 @@ def largest_eigengap(eigenvalues: Floats, regularization: float) -> int:
 def lift(edges: Edges, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Embedding of rows: the weighted mean of their representatives' vectors (p, k), scaled to unit length."""
     out = np.empty((len(edges.ids), vectors.shape[1]), dtype=np.float32)
-    kernels.lift(edges.ids, edges.weights, np.ascontiguousarray(vectors), out)
+    kernels.lift(edges.ids, edges.weights, full_lanes(vectors), out)
     return out
+
+
+def full_lanes(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """`vectors` with columns of zeros up to a multiple of the lanes that kernels work in."""
+    missing = -vectors.shape[1] % kernels.LANES
+    return np.ascontiguousarray(np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors)

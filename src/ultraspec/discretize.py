@@ -7,7 +7,7 @@ edges alone. A pass costs O(N K k) instead of O(N k^2).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ultraspec._kernels import graph as graph_kernels
 from ultraspec._kernels import kmeans as kernels
+from ultraspec._lazy import lazy
 from ultraspec._validation import warn_user
-from ultraspec.bipartite import ONE, Edges, lift
+from ultraspec.bipartite import ONE, Edges, Spectrum, full_lanes, lift
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import (
     Assign,
@@ -40,7 +41,7 @@ SAMPLE_GROWTH = 16
 SETTLED = 3e-5  # share of the sum of squares that a further step would gain when a large fit stops
 BLOCK_ROWS = 32768
 SMALL_BLOCK_EDGES = 2**16
-LANES = 8  # float32 values that most processors multiply at once
+MARGIN = 1e-5  # by which one centre must be nearer than all others to be taken without a row's scale
 
 
 class EmbeddedPoints(Points):
@@ -68,19 +69,25 @@ class EmbeddedPoints(Points):
         self.n_rows, self.n_sums = len(edges), len(vectors)  # sums of weights on representatives, see `means`
         self.weights = weights
         self._edges = edges
-        self._vectors = np.ascontiguousarray(vectors)
-        self._scales = np.empty(self.n_rows, dtype=np.float32) if scales is None else scales
+        self._vectors = vectors
+        self._scales = scales
 
     def blocks(self) -> list[Span]:
         """Ranges that cover all rows in order."""
-        step = BLOCK_ROWS if self.n_rows > 16 * BLOCK_ROWS else SMALL_BLOCK_EDGES // self._edges.ids.shape[1]
-        return [(low, min(low + step, self.n_rows)) for low in range(0, self.n_rows, step)]
+        return edge_blocks(self._edges)
 
-    def measure(self, span: Span) -> None:
-        """Compute the scales of a range of rows."""
-        here = slice(*span)
-        edges = self._edges[here]
-        graph_kernels.lift_scales(edges.ids, edges.weights, self._vectors, self._scales[here])
+    def measure(self, engine: ThreadEngine) -> None:
+        """Compute the scales of all rows, which k-means needs, if they are not there yet."""
+        if self._scales is not None:
+            return
+        scales, vectors = np.empty(self.n_rows, dtype=np.float32), full_lanes(self._vectors)
+
+        def run(span: Span) -> None:
+            edges = self._edges[slice(*span)]
+            graph_kernels.lift_scales(edges.ids, edges.weights, vectors, scales[slice(*span)])
+
+        engine.map(run, self.blocks())
+        self._scales = scales
 
     def sample(self, size: int, random: np.random.Generator) -> EmbeddedPoints:
         """About `size` rows: drawn evenly, or where rows have weights, the heaviest."""
@@ -91,7 +98,8 @@ class EmbeddedPoints(Points):
         else:
             rows = sample_indices(self.n_rows, size, random)
         weights = self.weights[rows] if len(self.weights) > 1 else self.weights
-        return EmbeddedPoints(self._edges[rows], self._vectors, weights, self._scales[rows])
+        scales = None if self._scales is None else self._scales[rows]
+        return EmbeddedPoints(self._edges[rows], self._vectors, weights, scales)
 
     def spread(self, k: int, random: np.random.Generator) -> Centers:
         """`k` starting centres by k-means++; fewer if there are fewer distinct rows."""
@@ -107,36 +115,24 @@ class EmbeddedPoints(Points):
 
     def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None = None) -> Assign:  # noqa: ARG002
         """Products with the centres from the edges alone."""
-        products, half_norms = score_table(self._vectors, centers)
+        table, all_scales = score_table(self._vectors, centers), self._scales
+        assert all_scales is not None
 
         def assign(span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
             here = slice(*span)
-            edges, scales, weights = self._edges[here], self._scales[here], self.weights_of(here)
-            changed = kernels.assign_embedded(edges.ids, edges.weights, scales, products, half_norms, labels, sq)
+            edges, scales, weights = self._edges[here], all_scales[here], self.weights_of(here)
+            changed = kernels.assign_embedded(edges.ids, edges.weights, scales, *table, labels, sq)
             kernels.add_edges(edges.ids, edges.weights, scales, weights, labels, sums)
             return int(changed)
 
         return assign
 
-    def label_into(self, centers: Centers, out: npt.NDArray[Any], engine: ThreadEngine) -> Centers:
-        """Write the nearest centre of every row to `out`; returns the centres that have rows, as `out` numbers them."""
-        table = score_table(self._vectors, centers)
 
-        def run(span: Span) -> npt.NDArray[np.int64]:
-            here = slice(*span)
-            labels = np.empty(span[1] - span[0], dtype=np.int32)
-            edges = self._edges[here]
-            unused = np.empty(len(labels), dtype=np.float32)
-            kernels.assign_embedded(edges.ids, edges.weights, self._scales[here], *table, labels, unused)
-            out[here] = labels
-            return np.bincount(labels, minlength=len(centers))
-
-        used = np.flatnonzero(sum(engine.map(run, self.blocks())))
-        if used.size < len(centers):
-            numbers = np.zeros(len(centers), dtype=out.dtype)
-            numbers[used] = np.arange(used.size)
-            out[:] = numbers[out]
-        return centers[used]
+def edge_blocks(edges: Edges) -> list[Span]:
+    """Ranges that cover all rows in order."""
+    n, K = edges.ids.shape
+    step = BLOCK_ROWS if n > 16 * BLOCK_ROWS else SMALL_BLOCK_EDGES // K
+    return [(low, min(low + step, n)) for low in range(0, n, step)]
 
 
 def score_table(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Centers, Centers]:
@@ -146,20 +142,78 @@ def score_table(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Cen
     """
     k = len(centers)
     centers = centers.astype(np.float64)
-    products = np.zeros((len(vectors), -(-k // LANES) * LANES), dtype=np.float32)
-    products[:, :k] = vectors.astype(np.float64) @ centers.T
+    products = full_lanes((vectors.astype(np.float64) @ centers.T).astype(np.float32))
     half_norms = np.full(products.shape[1], np.inf, dtype=np.float32)
     half_norms[:k] = 0.5 * (centers**2).sum(axis=1)
     return products, half_norms
 
 
-def label(edges: Edges, vectors: npt.NDArray[np.float32], centers: Centers) -> Labels:
-    """Labels of rows from their edges, by the arithmetic of the fit's last pass."""
-    n = len(edges)
-    labels, scales, sq = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
-    graph_kernels.lift_scales(edges.ids, edges.weights, vectors, scales)
-    kernels.assign_embedded(edges.ids, edges.weights, scales, *score_table(vectors, centers), labels, sq)
-    return labels
+@dataclass(frozen=True)
+class Partition:
+    """Clusters in the embedding: labels and embeds rows, given their edges.
+
+    Attributes
+    ----------
+    spectrum : Spectrum
+        Eigenvectors, perhaps more than are in use.
+    centers : ndarray of shape (k, k'), float32
+        Centres of the clusters among the first k' vectors.
+    """
+
+    spectrum: Spectrum
+    centers: Centers
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float32]:
+        """The vectors that the centres live among."""
+        return np.ascontiguousarray(self.spectrum.vectors[:, : self.centers.shape[1]])
+
+    def label(self, edges: Edges) -> Labels:
+        """Labels of rows, by the arithmetic of the fit's last pass."""
+        labels = np.empty(len(edges), dtype=np.int32)
+        kernels.label_embedded(edges.ids, edges.weights, *self._tables, labels)
+        return labels
+
+    def lift(self, edges: Edges) -> npt.NDArray[np.float32]:
+        """Embedding of rows."""
+        return lift(edges, self.vectors)
+
+    @lazy
+    def _tables(self) -> tuple[npt.NDArray[Any], ...]:
+        vectors, centers = self.vectors, self.centers
+        return full_lanes(vectors), *score_table(vectors, centers), *score_facts(vectors, centers)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the tables out of pickles."""
+        return {"spectrum": self.spectrum, "centers": self.centers}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def score_facts(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Labels, Centers]:
+    """Nearest centre of each representative, and for rows among representatives with the same one, facts (p, 5).
+
+    These are the representative's length, its product with the centre, the least and the greatest scale at which the
+    centre is the nearest by `MARGIN`, and the centre's length. A row is a mean of its representatives, so its length
+    is at most the mean of theirs, and at least its product with the centre divided by the centre's length: that bounds
+    its scale, one over its length. And a centre that is nearest to all representatives at one scale is nearest to
+    their mean at that scale.
+    """
+    X, C = vectors.astype(np.float64), centers.astype(np.float64)
+    lengths = np.sqrt((X**2).sum(axis=1))
+    products, halves = X @ C.T, 0.5 * (C**2).sum(axis=1)
+    nearest = (halves - products / np.maximum(lengths, 1e-10)[:, None]).argmin(axis=1)
+    rows = np.arange(len(X))
+    more = products - products[rows, nearest][:, None]
+    room = halves - halves[nearest][:, None] - MARGIN
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scales = room / more
+    least = np.where(more < 0, scales, -np.inf)
+    greatest = np.where(more > 0, scales, np.where((more == 0) & (room < 0), -np.inf, np.inf))
+    greatest[rows, nearest], least[rows, nearest] = np.inf, -np.inf
+    facts = (lengths, products[rows, nearest], least.max(axis=1), greatest.min(axis=1), np.sqrt(2 * halves)[nearest])
+    return nearest.astype(np.int32), np.stack(facts, axis=1).astype(np.float32)
 
 
 def kmeans(
@@ -176,6 +230,7 @@ def kmeans(
     while size < n:
         size *= SAMPLE_GROWTH
         sample = points.sample(size, random) if 2 * size < n else points
+        sample.measure(engine)
         best = lloyd(sample, best.means, engine, max_iter=max_iter, tol=SETTLED)
         size = max(size, sample.n_rows)
     return best
@@ -185,8 +240,8 @@ def rough_kmeans(
     points: EmbeddedPoints, k: int, n_init: int, max_iter: int, random: np.random.Generator, engine: ThreadEngine
 ) -> Clustering:
     """The best of `n_init` runs of k-means on a sample of embedded rows."""
-    engine.map(points.measure, points.blocks())
     sample = points.sample(_sample_size(k), random)
+    sample.measure(engine)
     best: Clustering | None = None
     for _ in range(n_init):
         start = sample.sample(max(SEED_ROWS, 100 * k), random).spread(k, random)
@@ -199,6 +254,23 @@ def rough_kmeans(
 
 def _sample_size(k: int) -> int:
     return max(SAMPLE_ROWS, 500 * k)
+
+
+def label_all(edges: Edges, partition: Partition, out: npt.NDArray[Any], engine: ThreadEngine) -> Partition:
+    """Write the cluster of every row to `out`; returns the clusters that have rows, as `out` numbers them."""
+    k = len(partition.centers)
+
+    def run(span: Span) -> npt.NDArray[np.int64]:
+        labels = partition.label(edges[slice(*span)])
+        out[slice(*span)] = labels
+        return np.bincount(labels, minlength=k)
+
+    used = np.flatnonzero(sum(engine.map(run, edge_blocks(edges))))
+    if used.size < k:
+        numbers = np.zeros(k, dtype=out.dtype)
+        numbers[used] = np.arange(used.size)
+        out[:] = numbers[out]
+    return replace(partition, centers=partition.centers[used])
 
 
 def renumber(found: Clustering, k: int, why: str) -> Clustering:

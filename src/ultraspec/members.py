@@ -120,5 +120,6 @@ def _run(
         chance = np.random.default_rng(seeds[3])
         centers = discretize.rough_kmeans(points, k, 1, recipe.max_iter, chance, engine).centers
         labels = np.empty(rows.n_rows, dtype=recipe.label_type)
-        centers = points.label_into(centers, labels, engine)
-    return Member(Model(found.index, found.sigma, found.spectrum, centers), labels), found.edges
+        partition = discretize.Partition(found.spectrum, centers)
+        partition = discretize.label_all(found.edges, partition, labels, engine)
+    return Member(Model(found.index, found.sigma, partition), labels), found.edges

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import scipy.sparse
 from ultraspec._kernels import search
 from ultraspec._kernels.kmeans import assign_dense_products, assign_direct
 from ultraspec._kernels.sparse import search_sparse, sparse_products
+from ultraspec._lazy import lazy
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import FEW_FEATURES, RowPoints, lloyd, random_centers, shadow_table
 from ultraspec.rows import ArrayRows, Block
@@ -154,12 +154,12 @@ class RepresentativeIndex:
         p, d = self.representatives.shape
         return d <= FEW_FEATURES and p <= EXACT_LIST_REPRESENTATIVES
 
-    @cached_property
+    @lazy
     def _even_features(self) -> tuple[npt.NDArray[Any], ...]:
         """Centres of the rep-clusters and representatives as the kernels for few features want them."""
         return search.even_features(self.centers), search.even_features(self.representatives)
 
-    @cached_property
+    @lazy
     def _neighborhoods(self) -> tuple[Ids, npt.NDArray[np.float32]]:
         """The lists to scan (all representatives if the search is exact), and distances from their owners."""
         R = self.representatives
@@ -171,28 +171,28 @@ class RepresentativeIndex:
             reach[part] = np.sqrt(((R[lists[part]] - R[part, None, :]) ** 2).sum(axis=2))
         return lists, reach
 
-    @cached_property
+    @lazy
     def _shadow(self) -> Shadow:
         return Shadow.of(self.representatives)
 
-    @cached_property
+    @lazy
     def _shadows(self) -> npt.NDArray[np.float32]:
         """Shadows of the representatives."""
         return self._shadow.cast(self.representatives)[0]
 
-    @cached_property
+    @lazy
     def _products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Shadows of the representatives as columns, and half their squared lengths."""
         table, norms = shadow_table(self._shadow, self.representatives)
         return table, (0.5 * norms).astype(np.float32)
 
-    @cached_property
+    @lazy
     def _center_products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Shadows of the rep-clusters' centres as columns, and half their squared lengths."""
         table, norms = shadow_table(self._shadow, self.centers)
         return table, (0.5 * norms).astype(np.float32)
 
-    @cached_property
+    @lazy
     def _sparse_table(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
         """Representatives and rep-cluster centres as columns, and their squared lengths."""
         both = np.concatenate([self.representatives, self.centers])

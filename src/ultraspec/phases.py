@@ -50,13 +50,7 @@ class Model:
 
     index: RepresentativeIndex
     sigma: float
-    spectrum: bipartite.Spectrum
-    centers: npt.NDArray[np.float32]
-
-    @property
-    def vectors(self) -> npt.NDArray[np.float32]:
-        """The representatives' vectors that the centres live among."""
-        return np.ascontiguousarray(self.spectrum.vectors[:, : self.centers.shape[1]])
+    partition: discretize.Partition
 
     def edges(self, block: Block) -> bipartite.Edges:
         """Edges of prepared rows."""
@@ -64,16 +58,16 @@ class Model:
 
     def label(self, block: Block) -> npt.NDArray[np.int32]:
         """Clusters of prepared rows."""
-        return discretize.label(self.edges(block), self.vectors, self.centers)
+        return self.partition.label(self.edges(block))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The whole state as arrays, for files."""
         return {
             **{name: np.asarray(value) for name, value in self.index.__getstate__().items()},
             "sigma": np.asarray(self.sigma),
-            "eigenvalues": self.spectrum.eigenvalues,
-            "vectors": self.spectrum.vectors,
-            "cluster_centers": self.centers,
+            "eigenvalues": self.partition.spectrum.eigenvalues,
+            "vectors": self.partition.spectrum.vectors,
+            "cluster_centers": self.partition.centers,
         }
 
     @classmethod
@@ -83,7 +77,7 @@ class Model:
         n_neighbors, exact = int(arrays["n_neighbors"]), bool(arrays["exact"])
         index = RepresentativeIndex(**parts, n_neighbors=n_neighbors, exact=exact)
         spectrum = bipartite.Spectrum(arrays["eigenvalues"], arrays["vectors"])
-        return cls(index, float(arrays["sigma"]), spectrum, arrays["cluster_centers"])
+        return cls(index, float(arrays["sigma"]), discretize.Partition(spectrum, arrays["cluster_centers"]))
 
 
 def embed(

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ultraspec import microclusters, representatives
 from ultraspec._callbacks import with_callbacks
-from ultraspec._consensus import ConsensusGraph, Cut
+from ultraspec._consensus import ConsensusGraph, Cut, edges_of
 from ultraspec._estimator import RowEstimator, all_or_nothing
 from ultraspec._validation import check_choice, check_integer, open_input, seed_sequence, warn_user
 from ultraspec.checkpoint import Checkpoint, describe_data
@@ -221,7 +221,7 @@ class USENC(RowEstimator):
         check_is_fitted(self)
         rows = open_input(self, X, reset=False)
         out = np.empty(rows.n_rows, dtype=np.int32)
-        return self._map_rows(rows, lambda block: self._consensus.label(self._columns(block)), out)
+        return self._map_rows(rows, lambda block: self._consensus.label(edges_of(self._columns(block))), out)
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Embedding of X by the consensus: rows of unit length, in which the clusters are compact.
@@ -238,7 +238,7 @@ class USENC(RowEstimator):
         check_is_fitted(self)
         rows = open_input(self, X, reset=False)
         out = np.empty((rows.n_rows, self._n_features_out), dtype=np.float32)
-        return self._map_rows(rows, lambda block: self._consensus.lift(self._columns(block)), out)
+        return self._map_rows(rows, lambda block: self._consensus.lift(edges_of(self._columns(block))), out)
 
     def cut(self, n_clusters: int) -> USENC:
         """The same members joined to another number of clusters, without fitting again.
@@ -380,18 +380,18 @@ class USENC(RowEstimator):
         for j, model in enumerate(self._models):
             columns[:, j] = model.label(block)
             columns[:, j] += first
-            first += len(model.centers)
+            first += len(model.partition.centers)
         return columns
 
     def _keep(self, cut: Cut, engine: ThreadEngine) -> None:
         """Set what a fitted estimator has."""
         micro: Microclusters = self._graph[0]
-        self._consensus = cut.model
+        self._consensus = cut.partition
         self.labels_ = micro.spread(cut.labels, engine)
         self.confidence_ = micro.spread(cut.backing(micro), engine)
         self.n_iter_ = cut.n_iter
-        self.eigenvalues_ = cut.model.spectrum.eigenvalues
-        self._n_features_out = cut.model.centers.shape[1]
+        self.eigenvalues_ = cut.partition.spectrum.eigenvalues
+        self._n_features_out = cut.partition.centers.shape[1]
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without what `cut` can make again from the base labels."""

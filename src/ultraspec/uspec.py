@@ -17,7 +17,6 @@ from ultraspec._validation import check_integer, open_input, seed_sequence, warn
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Clustering
 from ultraspec.phases import GraphOptions, Model, embed
-from ultraspec.rows import Block
 from ultraspec.space import PreparedRows
 
 KEPT_VECTORS = 60  # eigenvectors kept for `cut`
@@ -185,7 +184,8 @@ class USPEC(RowEstimator):
             reporter.close()
         self._warn_of_pieces(found.graph.pieces(), wanted)
         self._space, self._edges, self._labels_seed = space, found.edges, seeds[3]
-        self._keep(Model(found.index, found.sigma, found.spectrum, clusters.centers), clusters)
+        partition = discretize.Partition(found.spectrum, clusters.centers)
+        self._keep(Model(found.index, found.sigma, partition), clusters)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
@@ -217,13 +217,10 @@ class USPEC(RowEstimator):
         ndarray of shape (n_samples, n_clusters), float32
         """
         check_is_fitted(self)
-        model, vectors = self._model, self._model.vectors
-
-        def lift(block: Block) -> npt.NDArray[np.float32]:
-            return bipartite.lift(model.edges(block), vectors)
-
+        model = self._model
         rows = open_input(self, X, reset=False)
-        return self._map_rows(rows, lift, np.empty((rows.n_rows, vectors.shape[1]), dtype=np.float32))
+        out = np.empty((rows.n_rows, self._n_features_out), dtype=np.float32)
+        return self._map_rows(rows, lambda block: model.partition.lift(model.edges(block)), out)
 
     def cut(self, n_clusters: int, X: Any = None) -> USPEC:
         """The same graph and eigenvectors cut into another number of clusters, without fitting again.
@@ -252,7 +249,8 @@ class USPEC(RowEstimator):
         check_is_fitted(self)
         model = self._model
         check_integer("n_clusters", n_clusters, least=1)
-        kept = model.spectrum.vectors.shape[1]
+        spectrum = model.partition.spectrum
+        kept = spectrum.vectors.shape[1]
         if n_clusters > kept:
             raise ValueError(
                 f"This model keeps {kept} eigenvectors, too few for n_clusters={n_clusters}. "
@@ -261,10 +259,10 @@ class USPEC(RowEstimator):
         reporter = self._console()
         with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("labels"):
             edges = self._fitted_edges(X, engine)
-            found = self._discretize(edges, model.spectrum, int(n_clusters), self._labels_seed, engine)
+            found = self._discretize(edges, spectrum, int(n_clusters), self._labels_seed, engine)
         other = copy.copy(self)
         other.n_clusters, other._edges = int(n_clusters), edges
-        other._keep(replace(model, centers=found.centers), found)
+        other._keep(replace(model, partition=discretize.Partition(spectrum, found.centers)), found)
         return other
 
     def _check_parameters(self) -> None:
@@ -302,8 +300,8 @@ class USPEC(RowEstimator):
         self.n_iter_ = found.n_iter
         self.representatives_ = self._space.restore(model.index.representatives)
         self.sigma_ = model.sigma * self._space.scale
-        self.eigenvalues_ = model.spectrum.eigenvalues
-        self._n_features_out = model.centers.shape[1]
+        self.eigenvalues_ = model.partition.spectrum.eigenvalues
+        self._n_features_out = model.partition.centers.shape[1]
 
     def _fitted_edges(self, X: Any, engine: ThreadEngine) -> bipartite.Edges:
         if X is None:

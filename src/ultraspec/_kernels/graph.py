@@ -6,6 +6,7 @@ import numpy as np
 
 from ultraspec._kernels._jit import kernel
 
+LANES = 8  # float32 values that most processors work on at once
 TINY = 2.220446049250313e-16  # degree of a row whose affinities all underflow
 
 
@@ -53,8 +54,11 @@ def reduce_pairs(ids, T, degrees, weights, W, counts):
 
 
 @kernel
-def lift_row(ids, T, vectors, out):
-    """One row's edges times the representatives' vectors (p, k), and the scale that makes its length one."""
+def lift_row(ids, T, vectors, out, lanes):
+    """One row's edges times the representatives' vectors (p, k), and the scale that makes its length one.
+
+    k is a multiple of `LANES`: squares are summed lane by lane, in one order whatever the compiler makes of it.
+    """
     k = vectors.shape[1]
     for c in range(k):
         out[c] = 0
@@ -62,24 +66,32 @@ def lift_row(ids, T, vectors, out):
         vector = vectors[ids[a]]
         for c in range(k):
             out[c] += T[a] * vector[c]
+    for c in range(LANES):
+        lanes[c] = 0
+    for low in range(0, k, LANES):
+        for c in range(LANES):
+            lanes[c] += out[low + c] * out[low + c]
     length = np.float32(0.0)
-    for c in range(k):
-        length += out[c] * out[c]
+    for c in range(LANES):
+        length += lanes[c]
     return np.float32(1.0) / (np.sqrt(length) + np.float32(1e-10))
 
 
 @kernel
 def lift(ids, T, vectors, out):
-    """Embed rows: weighted means of the representatives' vectors, scaled to unit length."""
+    """Embed rows: weighted means of the representatives' vectors, scaled to unit length; `out` has no padding."""
+    row = np.empty(vectors.shape[1], np.float32)
+    lanes = np.empty(LANES, np.float32)
     for i in range(ids.shape[0]):
-        scale = lift_row(ids[i], T[i], vectors, out[i])
+        scale = lift_row(ids[i], T[i], vectors, row, lanes)
         for c in range(out.shape[1]):
-            out[i, c] *= scale
+            out[i, c] = scale * row[c]
 
 
 @kernel
 def lift_scales(ids, T, vectors, scales):
     """The scales that bring the lifted rows to unit length, without keeping the rows."""
     row = np.empty(vectors.shape[1], np.float32)
+    lanes = np.empty(LANES, np.float32)
     for i in range(ids.shape[0]):
-        scales[i] = lift_row(ids[i], T[i], vectors, row)
+        scales[i] = lift_row(ids[i], T[i], vectors, row, lanes)

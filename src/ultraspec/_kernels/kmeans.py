@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ultraspec._kernels._jit import kernel
+from ultraspec._kernels.graph import LANES, lift_row
 from ultraspec._kernels.search import TILE, load_tile, nearest_point, product_limit, squared_distance
 from ultraspec._kernels.sparse import sparse_squared
 
@@ -121,25 +122,66 @@ def assign_embedded(ids, T, scales, products, half_norms, labels, sq):
     weighted sum of `products` (p, k), the vectors' products with the centres: the row itself is never formed. Centres
     are padded to full SIMD lanes by some that nothing is near to, see `score_table`.
     """
-    n, K = ids.shape
     k = products.shape[1]
     totals = np.empty(k, np.float32)
     halves = np.empty(k, np.float32)
     bits = halves.view(np.int32)
     changed = 0
-    for i in range(n):
-        for c in range(k):
-            totals[c] = 0
-        for a in range(K):
-            part = products[ids[i, a]]
-            weight = scales[i] * T[i, a]
-            for c in range(k):
-                totals[c] += weight * part[c]
+    for i in range(ids.shape[0]):
+        add_products(ids[i], T[i], scales[i], products, totals)
         at = nearest_product(totals, half_norms, np.float32(0.5), halves, bits)
         sq[i] = np.float32(2.0) * halves[at]
         changed += labels[i] != at
         labels[i] = at
     return changed
+
+
+@kernel
+def label_embedded(ids, T, vectors, products, half_norms, nearest, facts, labels):
+    """Nearest centre of embedded rows, as `assign_embedded` finds it, without their scales.
+
+    Most rows lie deep inside of a cluster: all their representatives have the same `nearest` centre. Whether the row
+    has it too depends on its scale alone, and `facts` (p, 5) of the representatives, see `score_facts`, bound that.
+    """
+    n, K = ids.shape
+    k = products.shape[1]
+    row = np.empty(vectors.shape[1], np.float32)
+    lanes = np.empty(LANES, np.float32)
+    totals = np.empty(k, np.float32)
+    halves = np.empty(k, np.float32)
+    bits = halves.view(np.int32)
+    for i in range(n):
+        at = nearest[ids[i, 0]]
+        differ = np.int32(0)
+        longest = np.float32(0.0)
+        product = np.float32(0.0)
+        low = np.float32(0.0)
+        high = np.float32(np.inf)
+        for a in range(K):
+            differ |= nearest[ids[i, a]] ^ at
+            fact = facts[ids[i, a]]
+            longest += T[i, a] * fact[0]
+            product += T[i, a] * fact[1]
+            low = max(low, fact[2])
+            high = min(high, fact[3])
+        if differ == 0 and product > 0 and low * longest <= 1 and facts[ids[i, 0], 4] <= high * product:
+            labels[i] = at
+            continue
+        scale = lift_row(ids[i], T[i], vectors, row, lanes)
+        add_products(ids[i], T[i], scale, products, totals)
+        labels[i] = nearest_product(totals, half_norms, np.float32(0.5), halves, bits)
+
+
+@kernel
+def add_products(ids, T, scale, products, totals):
+    """Inner products of one embedded row with all centres, from its edges."""
+    for c in range(totals.shape[0]):
+        totals[c] = 0
+    for a in range(ids.shape[0]):
+        part = products[ids[a]]
+        weight = scale * T[a]
+        for c in range(totals.shape[0]):
+            totals[c] += weight * part[c]
 
 
 @kernel

@@ -1,0 +1,34 @@
+"""Attributes computed at their first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class lazy(Generic[T]):
+    """A property that is computed once and kept in the instance's dictionary.
+
+    Before Python 3.12 functools' own holds a lock while it computes: a process forked at that moment would wait for it
+    for ever. Here two threads may compute the same value at once, which does no harm.
+    """
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> lazy[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> T | lazy[T]:
+        if instance is None:
+            return self
+        value = self._function(instance)
+        instance.__dict__[self._name] = value
+        return value
