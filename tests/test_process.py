@@ -266,6 +266,7 @@ def test_a_child_forked_in_the_middle_of_a_predict_can_predict():
         import signal
 
         model = USPEC(4, random_state=0).fit(X)
+        model.predict(X[:1])  # numba's compiler has a lock of its own
         stop = threading.Event()
 
         def work():
