@@ -29,7 +29,9 @@ def verdict(met: bool) -> str:
 
 def quality(stored: dict[str, Any], method: str = "USPEC") -> str:
     text = (
-        f"## Scores of {TITLES[method]}\n\n" + about(stored["machine"]) + "Paper's parameters, library's defaults (regularization="
+        f"## Scores of {TITLES[method]}\n\n"
+        + about(stored["machine"])
+        + "Paper's parameters, library's defaults (regularization="
         "1e-3), mean ± standard deviation in %. NMI is normalised by the larger entropy and CA is majority accuracy, as in "
         "the paper. Met: no lower than the paper's mean minus its standard deviation, at the paper's two decimals. "
         "The last five sets are *reconstructions* of the paper's.\n\n"

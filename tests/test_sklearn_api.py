@@ -1,4 +1,4 @@
-"""USPEC as a scikit-learn estimator."""
+"""USPEC and USENC as scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -15,47 +15,55 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr, get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ultraspec import USPEC
+from ultraspec import USENC, USPEC
 
 
+@pytest.mark.filterwarnings("ignore:Members have at most")
 @parametrize_with_checks(
     [
         USPEC(n_clusters=3, random_state=0),
         USPEC(n_clusters="auto", selection="random", neighbors="exact", random_state=0),
+        USENC(n_clusters=3, n_estimators=4, random_state=0),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_tags():
-    tags = get_tags(USPEC())
-    assert is_clusterer(USPEC())
+@pytest.fixture(params=[USPEC, USENC])
+def kind(request):
+    return request.param
+
+
+def test_tags(kind):
+    tags = get_tags(kind())
+    assert is_clusterer(kind())
     assert tags.input_tags.sparse
     assert not tags.input_tags.allow_nan
     assert not tags.target_tags.required
     assert tags.transformer_tags is not None
 
 
-def test_parameters_are_those_of_the_signature_and_documented():
-    parameters = inspect.signature(USPEC).parameters
-    assert USPEC().get_params() == {name: parameter.default for name, parameter in parameters.items()}
+def test_parameters_are_those_of_the_signature_and_documented(kind):
+    parameters = inspect.signature(kind).parameters
+    assert kind().get_params() == {name: parameter.default for name, parameter in parameters.items()}
     kinds = [parameter.kind for parameter in parameters.values()]
     assert kinds[0] is inspect.Parameter.POSITIONAL_OR_KEYWORD
     assert set(kinds[1:]) == {inspect.Parameter.KEYWORD_ONLY}
-    documented = re.findall(r"^    (\w+) : ", inspect.getdoc(USPEC).replace("\n", "\n    "), flags=re.MULTILINE)
+    text = inspect.getdoc(kind).split("See Also")[0]
+    documented = re.findall(r"^(\w+) : ", text, flags=re.MULTILINE)
     assert [name for name in documented if not name.endswith("_")] == list(parameters)
 
 
-def test_fitted_attributes_are_documented():
-    model = USPEC(4, random_state=0).fit(blobs()[0])
+def test_fitted_attributes_are_documented(kind):
+    model = kind(4, random_state=0).fit(blobs()[0])
     public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
-    assert public <= set(re.findall(r"^(\w+_) : ", inspect.getdoc(USPEC), flags=re.MULTILINE))
+    assert public <= set(re.findall(r"^(\w+_) : ", inspect.getdoc(kind), flags=re.MULTILINE))
 
 
-def test_fit_changes_no_parameter():
+def test_fit_changes_no_parameter(kind):
     random_state = np.random.RandomState(0)
-    model = USPEC(4, n_representatives=5000, random_state=random_state, n_jobs=-1)
+    model = kind(4, n_representatives=5000, random_state=random_state, n_jobs=-1)
     before = dict(model.get_params())
     model.fit(blobs()[0]).cut(3)
     assert model.get_params() == before

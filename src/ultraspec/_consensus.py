@@ -199,13 +199,13 @@ class ConsensusGraph:
 
 def check_columns(n_columns: int, n_clusters: int) -> None:
     """Refuse what has too few base clusters to make `n_clusters` of, or too many to compare them all."""
+    if n_columns == 0:
+        raise ValueError("No row of base_labels has a label: every entry is -1, None or NaN.")
     if n_columns < n_clusters:
         raise ValueError(
             f"The base clusterings have {n_columns} clusters in all, too few to make n_clusters={n_clusters} of them. "
             "Add base clusterings, or finer ones, or ask for fewer clusters."
         )
-    if n_columns == 0:
-        raise ValueError("No row of base_labels has a label: every entry is -1, None or NaN.")
     if n_columns > MOST_COLUMNS:
         raise ValueError(
             f"The base clusterings have {n_columns:,} clusters in all; the consensus compares each with each and takes "

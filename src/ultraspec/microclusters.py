@@ -49,7 +49,7 @@ class Microclusters:
     weights: npt.NDArray[np.float64]
     places: npt.NDArray[np.int32]
     lists: list[npt.NDArray[np.int32]]
-    values: list[npt.NDArray[np.int64]]
+    values: list[Column]
 
     @property
     def n_columns(self) -> int:
@@ -152,10 +152,10 @@ class _Coding:
             at += width
         return codes
 
-    def decode(self, keys: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int32], list[npt.NDArray[np.int64]]]:
+    def decode(self, keys: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int32], list[Column]]:
         """Numbers of all base clusters in rows of bytes (-1 for none), and the labels they had."""
         columns = np.empty((len(keys), len(self.lows)), dtype=np.int32)
-        values: list[npt.NDArray[np.int64]] = []
+        values: list[Column] = []
         at = offset = 0
         for j, (low, width) in enumerate(zip(self.lows, self.widths, strict=True)):
             codes = np.zeros(len(keys), dtype=np.uint64)
@@ -171,6 +171,6 @@ class _Coding:
                 numbers[none:] -= 1
                 numbers[none] = UNASSIGNED
             columns[:, j] = numbers[places.reshape(-1)]
-            values.append(np.array(labels))
+            values.append(np.array(labels, dtype=np.uint64 if labels and labels[-1] >= 2**63 else np.int64))
             offset += len(labels)
         return columns, values

@@ -64,6 +64,8 @@ class USENC(RowEstimator):
     regularization : float, default=1e-3
         Weight of a faint edge between all representatives, and between all base clusters, as a share of their mean
         degree. 0 is the paper to the letter.
+    consensus : {"transfer_cut"}, default="transfer_cut"
+        How members are joined: by cutting the graph of rows and base clusters, as the paper does.
     checkpoint : str or path, default=None
         A folder, new or of an unfinished fit of the same data with the same parameters. Finished members are written
         there; a fit that was killed goes on with them and ends with the same labels. `n_clusters` and `n_estimators`
@@ -275,7 +277,7 @@ class USENC(RowEstimator):
                 micro = microclusters.find(self.base_labels_, engine)
                 self._graph = micro, ConsensusGraph.build(micro, int(n_clusters), self.regularization, engine)
             other = copy.copy(self)
-            other.n_clusters = int(n_clusters)
+            other.n_clusters, other._graph = int(n_clusters), self._graph
             found = self._graph[1].cut(int(n_clusters), self.n_init, self.max_iter, self._labels_seed, engine)
             other._keep(found, engine)
         return other

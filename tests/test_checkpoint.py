@@ -1,0 +1,279 @@
+"""A fit that is killed goes on where it stopped, and nothing else is ever taken for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse
+from common import ROOT, blobs, documents
+
+from ultraspec import USENC, checkpoint, datasets, usenc
+from ultraspec.members import run_members
+
+X, _ = datasets.generate("sf", 3000, random_state=0)
+
+
+def make(folder, **options):
+    return USENC(4, **{"n_estimators": 5, "n_representatives": 150, "random_state": 0, **options}, checkpoint=folder)
+
+
+@pytest.fixture(scope="module")
+def labels():
+    model = make(None).fit(X)
+    return model.labels_, model.base_labels_
+
+
+@pytest.fixture
+def members_run(monkeypatch):
+    """Numbers of the members that are made rather than read."""
+    numbers = []
+
+    def spy(rows, recipe, seeds, keep, engine):
+        numbers.extend(sorted(seeds))
+        run_members(rows, recipe, seeds, keep, engine)
+
+    monkeypatch.setattr(usenc, "run_members", spy)
+    return numbers
+
+
+def same(model, labels):
+    np.testing.assert_array_equal(model.labels_, labels[0])
+    np.testing.assert_array_equal(model.base_labels_, labels[1])
+
+
+def test_a_checkpoint_changes_no_result(tmp_path, labels):
+    same(make(tmp_path / "new" / "folder").fit(X), labels)
+
+
+def test_a_finished_folder_is_read_only_once_made(tmp_path, labels, members_run):
+    make(tmp_path).fit(X)
+    assert members_run == [0, 1, 2, 3, 4]
+    members_run.clear()
+    again = make(tmp_path).fit(X)
+    assert members_run == []
+    same(again, labels)
+    np.testing.assert_array_equal(again.predict(X), labels[0])
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_only_missing_members_are_made(tmp_path, labels, members_run):
+    make(tmp_path).fit(X)
+    members_run.clear()
+    for number in (1, 4):
+        (tmp_path / f"member-{number:04d}.npz").unlink()
+    same(make(tmp_path).fit(X), labels)
+    assert members_run == [1, 4]
+
+
+CHILD = """
+import sys
+import numpy as np
+from ultraspec import USENC, datasets
+X, _ = datasets.generate("sf", 3000, random_state=0)
+folder, n_jobs, out = sys.argv[1:]
+options = {"n_estimators": 5, "n_representatives": 150, "random_state": 0, "n_jobs": int(n_jobs)}
+np.save(out, USENC(4, **options, checkpoint=folder or None).fit(X).labels_)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_killed_fit_resumes_and_ends_with_the_same_bits(tmp_path, n_jobs):
+    """Killed at random moments from its first file on, again and again; the last attempt is left to end."""
+
+    def start(folder, out):
+        return subprocess.Popen([sys.executable, "-c", CHILD, str(folder), str(n_jobs), str(tmp_path / out)], cwd=ROOT)
+
+    assert start("", "whole.npy").wait(120) == 0
+    folder = tmp_path / "run"
+    folder.mkdir()
+    random = np.random.default_rng(n_jobs)
+    kills = 0
+    for _ in range(5):
+        before = len(list(folder.iterdir()))
+        child = start(folder, "unused.npy")
+        while child.poll() is None and len(list(folder.iterdir())) <= before:
+            time.sleep(0.002)
+        time.sleep(random.uniform(0, 0.08))
+        kills += child.poll() is None
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    assert kills >= 2
+    assert start(folder, "resumed.npy").wait(120) == 0
+    assert (tmp_path / "resumed.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+
+
+@pytest.mark.parametrize("moment", ["fsync", "replace"])
+def test_a_fit_that_dies_while_writing_leaves_no_half_file(tmp_path, labels, monkeypatch, moment):
+    real = getattr(os, moment)
+    calls = []
+
+    def full(*args):
+        calls.append(args)
+        if len(calls) == 3:
+            raise OSError(28, "No space left on device")
+        return real(*args)
+
+    monkeypatch.setattr(os, moment, full)
+    with pytest.raises(OSError, match="No space left on device"):
+        make(tmp_path, n_jobs=1).fit(X)
+    monkeypatch.undo()
+    assert not list(tmp_path.glob("*.tmp"))
+    assert len(list(tmp_path.glob("member-*.npz"))) == 1
+    same(make(tmp_path).fit(X), labels)
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def garble(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+def garble_head(path):
+    content = bytearray(path.read_bytes())
+    content[70] ^= 255
+    path.write_bytes(bytes(content))
+
+
+def replace_by_another(path):
+    path.write_bytes((path.parent / "member-0001.npz").read_bytes())
+
+
+def replace_by_a_pickle(path):
+    np.savez(path, labels=np.array([{}], dtype=object), digest=np.array("x"))
+
+
+def replace_by_text(path):
+    path.write_text("member")
+
+
+@pytest.mark.parametrize(
+    "damage", [truncate, empty, garble, garble_head, replace_by_another, replace_by_a_pickle, replace_by_text]
+)
+def test_a_damaged_member_is_noticed_and_made_anew(tmp_path, labels, members_run, damage):
+    make(tmp_path).fit(X)
+    members_run.clear()
+    damage(tmp_path / "member-0002.npz")
+    with pytest.warns(UserWarning, match=r"member-0002.npz' is damaged \(.*this member is made anew"):
+        model = make(tmp_path).fit(X)
+    assert members_run == [2]
+    same(model, labels)
+    members_run.clear()
+    make(tmp_path).fit(X)
+    assert members_run == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_neighbors": 7}, "n_neighbors was 5 and is 7."),
+        ({"random_state": 1}, "random_state differs."),
+        (
+            {"base_clusters": (10, 20), "metric": "cosine"},
+            "metric was 'euclidean' and is 'cosine'; base_clusters was [20, 60] and is [10, 20].",
+        ),
+        ({"base_max_iter": 9}, "base_max_iter was 5 and is 9."),
+    ],
+)
+def test_the_folder_of_another_run_is_refused_with_what_differs(tmp_path, options, message):
+    make(tmp_path, n_estimators=1).fit(X)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(ValueError, match=re.escape(f"belongs to another run: {message} Pass another folder")):
+        make(tmp_path, **options).fit(X)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (X + np.float32(1e-6) * (np.arange(len(X)) == 2999)[:, None], "the values of X differ"),
+        (X.astype(np.float64), "the values of X differ"),
+        (X[:-1], "rows was 3000 and is 2999"),
+        (np.column_stack([X, X]), "features was 2 and is 4"),
+    ],
+)
+def test_other_data_are_refused(tmp_path, data, message):
+    make(tmp_path, n_estimators=1).fit(X)
+    with pytest.raises(ValueError, match=message):
+        make(tmp_path, n_estimators=1).fit(data)
+
+
+def test_data_of_another_layout_are_the_same_data(tmp_path, labels, members_run):
+    make(tmp_path).fit(X)
+    members_run.clear()
+    same(make(tmp_path).fit(np.asfortranarray(X)), labels)
+    assert members_run == []
+
+
+def test_sparse_data(tmp_path, members_run):
+    data, _ = documents(600)
+    first = make(tmp_path).fit(data)
+    members_run.clear()
+    np.testing.assert_array_equal(make(tmp_path).fit(scipy.sparse.csc_array(data)).labels_, first.labels_)
+    assert members_run == []
+
+
+def test_another_number_of_clusters_or_members_is_the_same_run(tmp_path, members_run):
+    make(tmp_path).fit(X)
+    members_run.clear()
+    more = make(tmp_path, n_estimators=7).set_params(n_clusters=3).fit(X)
+    assert members_run == [5, 6]
+    reference = make(None, n_estimators=7).set_params(n_clusters=3).fit(X)
+    np.testing.assert_array_equal(more.labels_, reference.labels_)
+
+
+def test_without_a_seed_the_unfinished_run_keeps_its_own(tmp_path, members_run):
+    first = make(tmp_path, random_state=None).fit(X)
+    (tmp_path / "member-0003.npz").unlink()
+    members_run.clear()
+    again = make(tmp_path, random_state=None).fit(X)
+    assert members_run == [3]
+    np.testing.assert_array_equal(again.labels_, first.labels_)
+    np.testing.assert_array_equal(again.base_labels_, first.base_labels_)
+
+
+def test_folders_that_are_no_checkpoints_are_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(ValueError, match=r"has files \(thesis.tex\) but is no checkpoint. Pass a new"):
+        make(tmp_path).fit(X)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "lock"] == ["thesis.tex"]
+    with pytest.raises(ValueError, match=r"is a file. Pass a folder"):
+        make(tmp_path / "thesis.tex").fit(X)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"format": "ultraspec checkpoint 999"})])
+def test_a_damaged_header_is_refused(tmp_path, content):
+    make(tmp_path, n_estimators=1).fit(X)
+    (tmp_path / checkpoint.HEADER).write_text(content)
+    with pytest.raises(ValueError, match=r"cannot be read|is not of this version's checkpoints"):
+        make(tmp_path, n_estimators=1).fit(X)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs flock")
+def test_two_fits_at_once_do_not_share_a_folder(tmp_path):
+    with checkpoint._lock(tmp_path), pytest.raises(ValueError, match="Another fit is using the checkpoint folder"):
+        make(tmp_path).fit(X)
+
+
+def test_a_model_from_a_checkpoint_is_like_any_other(tmp_path):
+    data, _ = blobs(900)
+    make(tmp_path).fit(data)
+    model, reference = make(tmp_path).fit(data), make(None).fit(data)
+    np.testing.assert_array_equal(model.transform(data), reference.transform(data))
+    np.testing.assert_array_equal(model.cut(2).labels_, reference.cut(2).labels_)
