@@ -250,7 +250,7 @@ def test_spread_seeds(seed, d, kind, k):
     X = points(kind, int(random.integers(1, 120)), d, random)
     uniforms, first = random.random(k), int(random.integers(len(X)))
     chosen = np.empty(k, dtype=np.int64)
-    count = spread_seeds(X, np.ones(1), first, uniforms, chosen)
+    count = spread_seeds(X, np.ones(1), first, uniforms[:, None], chosen)
     assert count == min(k, len(np.unique(X, axis=0)))
     assert chosen[0] == first
     assert len(np.unique(X[chosen[:count]], axis=0)) == count

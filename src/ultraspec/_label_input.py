@@ -105,7 +105,7 @@ def _number_objects(column: Column, j: int) -> Column:
             codes[i] = found.setdefault(value, len(found))
         elif value is None or type(value).__name__ == "NAType":
             codes[i] = UNASSIGNED
-        elif isinstance(value, (numbers.Real, np.bool_)):
+        elif isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
             if value != value or value == UNASSIGNED:
                 codes[i] = UNASSIGNED
                 continue

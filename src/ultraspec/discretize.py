@@ -102,8 +102,12 @@ class EmbeddedPoints(Points):
         return EmbeddedPoints(self._edges[rows], self._vectors, weights, scales)
 
     def spread(self, k: int, random: np.random.Generator) -> Centers:
-        """`k` starting centres by k-means++; fewer if there are fewer distinct rows."""
-        return spread_centers(lift(self._edges, self._vectors), self.weights, k, random)
+        """`k` starting centres by k-means++; fewer if there are fewer distinct rows.
+
+        Weighted rows are few and some weigh much: there, a step may try several.
+        """
+        trials = 2 + int(np.log(k)) if len(self.weights) > 1 else 1
+        return spread_centers(lift(self._edges, self._vectors), self.weights, k, random, trials)
 
     def means(self, sums: Sums, counts: Weights) -> Centers:
         """Each cluster's total weight on representatives times their vectors, divided by its rows."""

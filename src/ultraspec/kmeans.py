@@ -314,13 +314,13 @@ def random_centers(rows: Rows, k: int, random: np.random.Generator) -> Centers:
     return RowPoints(rows).take(sample_indices(rows.n_rows, k, random))
 
 
-def spread_centers(X: Centers, weights: Weights, k: int, random: np.random.Generator) -> Centers:
-    """`k` rows of an array by k-means++; fewer if there are fewer distinct rows."""
+def spread_centers(X: Centers, weights: Weights, k: int, random: np.random.Generator, trials: int = 1) -> Centers:
+    """`k` rows of an array by k-means++, the best of some `trials` a step; fewer if there are fewer distinct rows."""
     chosen = np.empty(k, dtype=np.int64)
     if len(weights) > 1:
         first = int(np.searchsorted(np.cumsum(weights), random.random() * weights.sum(), side="right"))
         first = min(first, len(X) - 1)
     else:
         first = int(random.integers(len(X)))
-    found = kernels.spread_seeds(X, weights, first, random.random(k), chosen)
+    found = kernels.spread_seeds(X, weights, first, random.random((k, trials)), chosen)
     return X[chosen[:found]]

@@ -234,31 +234,49 @@ def add_edges(ids, T, scales, weights, labels, sums):
 def spread_seeds(X, weights, first, uniforms, chosen):
     """k-means++: `chosen[0]` is `first`, each further row is drawn with probability ~ squared distance to the chosen.
 
-    `weights` as in `tally` multiply the probabilities. Returns how many rows were chosen: fewer than asked where the
-    distinct rows run out.
+    `uniforms` (k, t) gives t draws a step, of which the one that leaves the least sum of squares is taken. `weights` as
+    in `tally` multiply the probabilities. Returns how many rows were chosen: fewer than asked where the distinct rows
+    run out.
     """
-    n = X.shape[0]
+    n, trials = X.shape[0], uniforms.shape[1]
     stride = np.int64(weights.shape[0] > 1)
     nearest = np.empty(n, np.float32)
-    for i in range(n):
-        nearest[i] = np.inf
+    tried = np.empty(n, np.float32)
+    best = np.empty(n, np.float32)
+    total = 0.0
     chosen[0] = first
+    for i in range(n):
+        nearest[i] = squared_distance(X[i], X[first])
+        total += weights[stride * i] * nearest[i]
     for c in range(1, chosen.shape[0]):
-        total = 0.0
-        for i in range(n):
-            s = squared_distance(X[i], X[chosen[c - 1]])
-            nearest[i] = min(nearest[i], s)
-            total += weights[stride * i] * nearest[i]
         if total <= 0.0:
             return c
-        goal = uniforms[c] * total
-        running = 0.0
-        at = -1
-        for i in range(n):
-            running += weights[stride * i] * nearest[i]
-            if nearest[i] > 0:
-                at = i
-                if running >= goal:
-                    break
-        chosen[c] = at
+        least = np.inf
+        for t in range(trials):
+            at = draw(nearest, weights, uniforms[c, t] * total)
+            left = 0.0
+            for i in range(n):
+                tried[i] = min(nearest[i], squared_distance(X[i], X[at]))
+                left += weights[stride * i] * tried[i]
+            if left < least:
+                least = left
+                chosen[c] = at
+                best, tried = tried, best
+        nearest, best = best, nearest
+        total = least
     return chosen.shape[0]
+
+
+@kernel
+def draw(values, weights, goal):
+    """First row at which the running sum of weighted positive values reaches `goal`, or the last positive one."""
+    stride = np.int64(weights.shape[0] > 1)
+    running = 0.0
+    at = -1
+    for i in range(values.shape[0]):
+        running += weights[stride * i] * values[i]
+        if values[i] > 0:
+            at = i
+            if running >= goal:
+                break
+    return at
