@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import platform
+import statistics
+import subprocess
+import sys
+import tempfile
 import time
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +79,74 @@ def fetch(name: str) -> dict[str, Any]:
     """A stored result, or nothing."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {}
+
+
+def clock(function: Callable[[], Any]) -> float:
+    """Seconds of one call."""
+    gc.collect()
+    started = time.perf_counter()
+    function()
+    return time.perf_counter() - started
+
+
+def compare(
+    name: str, X: np.ndarray, make: Callable[[int], Any], peer: Any, limit: float, repeats: int
+) -> dict[str, Any]:
+    """Times of fits by an estimator of ours (for a seed) and by a peer, alternating, after a warm-up on some rows."""
+    make(0).fit(X[:20_000])
+    ours, peers = [], []
+    for seed in range(repeats):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            peers.append(clock(lambda: peer.fit(X)))
+        ours.append(clock(lambda: make(seed).fit(X)))  # noqa: B023
+    return ratio(name, type(peer).__name__, ours, peers, limit)
+
+
+def ratio(name: str, peer: str, ours: list[float], peers: list[float], limit: float) -> dict[str, Any]:
+    """What a table of ratios holds; prints it too."""
+    own, other = statistics.median(ours), statistics.median(peers)
+    print(f"{name:<12} {own:7.2f} s   {peer} {other:7.2f} s   ratio {own / other:.2f} (<= {limit})", flush=True)
+    return {"peer": peer, "peer_seconds": peers, "seconds": ours, "ratio": own / other, "limit": limit}
+
+
+def python(code: str, *arguments: str, **environment: str) -> str:
+    """Run code in a new interpreter and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, **environment},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip()
+
+
+MEMORY = """
+import sys
+import numpy as np
+from ultraspec import USENC, USPEC
+
+def resident(field):  # of this process alone: getrusage's peak would begin with that of the parent
+    lines = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return int(lines[field].split()[0]) * 1024
+
+X = np.load(sys.argv[1])
+MODEL.fit(X[:20000])
+before = resident("VmRSS")
+model = MODEL.fit(X)
+print(resident("VmHWM") - before)
+"""
+
+
+def memory_above_input(
+    title: str, dataset: str, n_rows: int, model: str, bytes_a_row: int | None, constant: int = 0
+) -> dict[str, Any]:
+    """Peak resident memory of a fit in a process of its own, above what it had with the data loaded."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "X.npy"
+        np.save(path, read_set(dataset, n_rows)[0])
+        above = int(python(MEMORY.replace("MODEL", model), str(path)))
+    limit = None if bytes_a_row is None else bytes_a_row * n_rows + constant
+    print(f"Peak memory above the input, {title}: {above / 1e6:.0f} MB, {above / n_rows:.1f} bytes a row", flush=True)
+    return {"set": title, "rows": n_rows, "bytes_above_input": above, "limit": limit}

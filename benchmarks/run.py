@@ -11,9 +11,13 @@ HERE = Path(__file__).parent
 
 def main() -> None:
     quick = "--quick" in sys.argv
+    repeats = ["--repeats", "1"] if quick else []
+    seeds = ["--seeds", "2", "--sets", "PenDigits", "USPS", "Letters", "TB-1M"] if quick else []
     calls = [
-        ["speed.py", *(["--repeats", "1"] if quick else [])],
-        ["quality.py", *(["--seeds", "2", "--sets", "PenDigits", "USPS", "Letters", "TB-1M"] if quick else [])],
+        ["speed.py", *repeats],
+        ["speed_usenc.py", *repeats],
+        ["quality.py", *seeds],
+        ["quality.py", "--method", "USENC", *seeds],
         ["report.py"],
     ]
     for script, *options in calls:

@@ -6,21 +6,16 @@ Every ratio is of medians of alternating runs after a warm-up. Nothing else shou
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
-import warnings
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
-from common import fetch, machine, read_set, store
+from common import clock, compare, fetch, machine, memory_above_input, python, read_set, store
 from sklearn.cluster import KMeans, SpectralClustering
 from threadpoolctl import threadpool_limits
 
@@ -48,35 +43,15 @@ RATIOS: list[tuple[str, str, int | None, int, Callable[[int], Any], float]] = [
 ]
 
 
-def clock(function: Callable[[], Any]) -> float:
-    gc.collect()
-    started = time.perf_counter()
-    function()
-    return time.perf_counter() - started
+def make_own(k: int, seed: int) -> USPEC:
+    return USPEC(k, random_state=seed)
 
 
 def ratios(result: dict[str, Any], repeats: int) -> None:
     for name, dataset, n_rows, k, make_peer, limit in RATIOS:
-        X, _ = read_set(dataset, n_rows)
-        X = X.astype(np.float32)
-        USPEC(k, random_state=0).fit(X)
-        ours, peers = [], []
-        for seed in range(repeats):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                peers.append(clock(lambda: make_peer(k).fit(X)))  # noqa: B023
-            ours.append(clock(lambda: USPEC(k, random_state=seed).fit(X)))  # noqa: B023
-        peer, own = statistics.median(peers), statistics.median(ours)
-        result["ratios"][name] = {
-            "peer": type(make_peer(k)).__name__,
-            "peer_seconds": peers,
-            "seconds": ours,
-            "ratio": own / peer,
-            "limit": limit,
-        }
-        print(
-            f"{name:<10} {own:7.2f} s   {type(make_peer(k)).__name__} {peer:7.2f} s   ratio {own / peer:.2f} (<= {limit})"
-        )
+        X = read_set(dataset, n_rows)[0].astype(np.float32)
+        make = partial(make_own, k)
+        result["ratios"][name] = compare(name, X, make, make_peer(k), limit, repeats)
         store("speed", result)
 
 
@@ -94,34 +69,8 @@ def scaling(result: dict[str, Any], repeats: int) -> None:
     store("speed", result)
 
 
-MEMORY = """
-import sys
-import numpy as np
-from ultraspec import USPEC
-
-def resident(field):  # of this process alone: getrusage's peak would begin with that of the parent
-    lines = dict(line.split(":", 1) for line in open("/proc/self/status"))
-    return int(lines[field].split()[0]) * 1024
-
-X = np.load(sys.argv[1])
-USPEC(11, random_state=0).fit(X[:20000])
-before = resident("VmRSS")
-model = USPEC(11, random_state=0).fit(X)
-print(resident("VmHWM") - before)
-"""
-
-
 def memory(result: dict[str, Any]) -> None:
-    n_rows = 10_000_000
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "cg.npy"
-        np.save(path, read_set("cg", n_rows)[0])
-        above = int(python(MEMORY, str(path)))
-    limit = 48 * n_rows + 300_000_000
-    result["memory"] = {"rows": n_rows, "bytes_above_input": above, "limit": limit}
-    print(
-        f"Peak memory above the input at 10M: {above / 1e6:.0f} MB, {above / n_rows:.1f} bytes a row (<= {limit / 1e6:.0f} MB)"
-    )
+    result["memory"] = memory_above_input("CG-10M", "cg", 10_000_000, "USPEC(11, random_state=0)", 48, 300_000_000)
     store("speed", result)
 
 
@@ -157,17 +106,6 @@ def start(result: dict[str, Any]) -> None:
     }
     print({k: round(v, 2) for k, v in result["start"].items() if k != "limits"})
     store("speed", result)
-
-
-def python(code: str, *arguments: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={**os.environ, **environment},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout.strip()
 
 
 def peak(result: dict[str, Any]) -> None:

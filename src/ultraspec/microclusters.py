@@ -84,17 +84,17 @@ def find(labels: LabelMatrix, engine: ThreadEngine) -> Microclusters:
     ends = np.cumsum([len(keys) for keys, _ in found])
     numbers = np.empty(ends[-1], dtype=np.int32)
     all_keys, all_counts = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-    keys, weights = _distinct(all_keys.view(np.uint8), all_counts, numbers)
+    keys, weights = _distinct(all_keys.view(np.uint32), all_counts, numbers)
     columns, values = coding.decode(keys.view(np.uint8))
     return Microclusters(columns, weights, places, np.split(numbers, ends[:-1]), values)
 
 
 def _distinct(
-    codes: npt.NDArray[np.uint8], weights: npt.NDArray[np.float64], ids: npt.NDArray[np.int32]
+    codes: npt.NDArray[np.uint32], weights: npt.NDArray[np.float64], ids: npt.NDArray[np.int32]
 ) -> tuple[Keys, npt.NDArray[np.float64]]:
     """Distinct rows in order of appearance and their total weights; `ids` gets the number of each row."""
-    n, n_bytes = codes.shape
-    keys, counts = np.empty((0, -(-n_bytes // 8)), dtype=np.uint64), np.empty(0)
+    n, width = codes.shape
+    keys, counts = np.empty((0, -(-width // 2)), dtype=np.uint64), np.empty(0)
     row = found = 0
     while row < n:
         room = max(FIRST_ROOM, 4 * found)
@@ -136,11 +136,14 @@ class _Coding:
             [max(1, -(-(high - low).bit_length() // 8)) for low, high in zip(lows, highs, strict=True)],
         )
 
-    def encode(self, rows: slice) -> npt.NDArray[np.uint8]:
-        """Codes of some rows, (n, bytes)."""
+    def encode(self, rows: slice) -> npt.NDArray[np.uint32]:
+        """Codes of some rows, as 32-bit words."""
+        n_bytes = sum(self.widths)
         if isinstance(self.labels, np.ndarray) and self.labels.dtype == np.uint8:
-            return self.labels[rows]
-        codes = np.empty((rows.stop - rows.start, sum(self.widths)), dtype=np.uint8)
+            part = self.labels[rows]
+            if part.flags.c_contiguous and n_bytes % 4 == 0:
+                return part.view(np.uint32)
+        codes = np.zeros((rows.stop - rows.start, -(-n_bytes // 4) * 4), dtype=np.uint8)
         at = 0
         for column, low, width in zip(self.columns, self.lows, self.widths, strict=True):
             part = column[rows]
@@ -150,7 +153,7 @@ class _Coding:
                 part = part.astype("<u8")[:, None].view(np.uint8)[:, :width]
             codes[:, at : at + width] = part.reshape(-1, width)
             at += width
-        return codes
+        return codes.view(np.uint32)
 
     def decode(self, keys: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int32], list[Column]]:
         """Numbers of all base clusters in rows of bytes (-1 for none), and the labels they had."""

@@ -11,7 +11,7 @@ TILE = 256  # rows that are packed together
 
 @kernel
 def number_rows(codes, weights, start, slots, keys, counts, ids, found):
-    """Number the distinct rows of `codes` (n, b), bytes, in order of appearance, from the row `start` on.
+    """Number the distinct rows of `codes` (n, q), 32-bit words, in order of appearance, from the row `start` on.
 
     `keys` (c, w) holds the `found` distinct rows met so far as 64-bit words, `slots` their open-addressing table (a
     power of two, -1 where empty), `counts` (c,) the sums of their rows' `weights`, which has one entry for all rows or
@@ -54,15 +54,15 @@ def number_rows(codes, weights, start, slots, keys, counts, ids, found):
 
 @kernel
 def pack_tile(codes, low, m, words, places):
-    """Words of `m` rows of bytes, and where a table looks for them first (to be cut to its size)."""
+    """64-bit words of `m` rows, and where a table looks for them first (to be cut to its size)."""
     for r in range(m):
         places[r] = 0
     for w in range(words.shape[0]):
         word = words[w]
         for r in range(m):
             word[r] = 0
-        for b in range(8 * w, min(8 * w + 8, codes.shape[1])):
-            shift = np.uint64(8 * (b - 8 * w))
+        for b in range(2 * w, min(2 * w + 2, codes.shape[1])):
+            shift = np.uint64(32 * (b - 2 * w))
             for r in range(m):
                 word[r] |= np.uint64(codes[low + r, b]) << shift
         for r in range(m):
