@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from ultraspec import _consensus, consensus, discretize, metrics, microclusters
+from ultraspec import _consensus, bipartite, consensus, discretize, metrics, microclusters
 from ultraspec._consensus import ConsensusGraph, Cut, edges_of
 from ultraspec._kernels.kmeans import spread_seeds
 from ultraspec._label_input import read_labels
@@ -113,7 +113,7 @@ def test_spectrum_and_embedding_are_those_of_all_rows(labels, tau, block_rows, e
     B = memberships(labels)
     assigned = B.any(axis=1)
     B = B[assigned]
-    eigenvalues, vectors = oracle.transfer_cut(oracle.reduced_affinity(B), _consensus.KEPT_VECTORS, tau)
+    eigenvalues, vectors = oracle.transfer_cut(oracle.reduced_affinity(B), bipartite.KEPT_VECTORS, tau)
     np.testing.assert_allclose(graph.spectrum.eigenvalues, np.clip(eigenvalues, 0, 1), atol=1e-6)
     ends = eigengroups(eigenvalues, gap=1e-2)
     if len(eigenvalues) == B.shape[1]:
@@ -131,8 +131,8 @@ def test_spectrum_of_many_base_clusters(seed, missing, engine):
     _, labels = planted(k=6, n=800, m=40, noise=0.3, seed=seed, missing=missing)
     _, graph, places = built(labels, engine)
     B = memberships(labels)
-    assert B.shape[1] > 4 * _consensus.KEPT_VECTORS
-    eigenvalues, vectors = oracle.transfer_cut(oracle.reduced_affinity(B), _consensus.KEPT_VECTORS, 1e-3)
+    assert B.shape[1] > 4 * bipartite.KEPT_VECTORS
+    eigenvalues, vectors = oracle.transfer_cut(oracle.reduced_affinity(B), bipartite.KEPT_VECTORS, 1e-3)
     np.testing.assert_allclose(graph.spectrum.eigenvalues, eigenvalues, atol=1e-6)
     ours = lift(graph.edges, graph.spectrum.vectors[:, :6])[places]
     theirs = oracle.embedding(B, vectors[:, :6])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 import weakref
 
 import joblib
@@ -333,3 +334,35 @@ def test_reporter_hears_of_every_task(n_jobs):
         engine.fold(range(45), list, list.append, lambda a, b: a + b)
         engine.fold([], list, list.append, lambda a, b: a + b)
     assert reporter.passes == [[70, 70], [45, 45], [0, 0]]
+
+
+def test_an_engine_within_a_task_works_in_its_thread_and_tells_its_own_reporter():
+    told = []
+
+    class Reporter(Silent):
+        def begin_pass(self, total):
+            told.append(total)
+
+    def outer(task):
+        inner = engine.within(Reporter(), alone=True)
+        names = inner.map(lambda _: threading.current_thread().name, range(3))
+        return task, set(names) == {threading.current_thread().name}
+
+    with ThreadEngine(2) as engine:
+        assert engine.map(outer, range(4)) == [(task, True) for task in range(4)]
+    assert told == [3] * 4
+
+
+def test_an_engine_within_a_task_stops_when_the_outer_one_is_closed():
+    """Ctrl-C must not wait until a whole member of an ensemble has ended."""
+    steps = []
+
+    def outer(_):
+        inner = engine.within(Silent(), alone=True)
+        inner.map(lambda step: (steps.append(step), time.sleep(0.01)), range(1000))
+
+    with contextlib.suppress(KeyboardInterrupt), ThreadEngine(2) as engine:
+        engine._pool.submit(outer, 0)
+        time.sleep(0.1)
+        raise KeyboardInterrupt
+    assert 0 < len(steps) < 100

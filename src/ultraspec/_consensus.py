@@ -21,10 +21,9 @@ from ultraspec.bipartite import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.microclusters import Microclusters
 
-KEPT_VECTORS = 60  # eigenvectors kept for `cut`
-MOST_AUTO_CLUSTERS = 50
 MOST_COLUMNS = 20_000  # base clusters in all: the matrix between them would have 3.2 GB
 BLOCK_ROWS = 8192
+STARTS = 4  # of k-means for each that is asked for: microclusters are few, and a start can go wrong
 
 Labels = npt.NDArray[np.int32]
 
@@ -53,7 +52,7 @@ def consensus(
     n_clusters : int or "auto"
         Number of clusters. "auto" takes the number at the largest eigengap, between 2 and 50.
     n_init : int, default=3
-        Starts of the k-means that turns the embedding into labels.
+        Starts of the k-means that turns the embedding into labels; each stands for four on the heaviest microclusters.
     max_iter : int, default=100
         Iterations of that k-means, at most.
     regularization : float, default=1e-3
@@ -168,7 +167,7 @@ class ConsensusGraph:
 
         blocks = [(low, min(low + BLOCK_ROWS, len(columns))) for low in range(0, len(columns), BLOCK_ROWS)]
         graph = bipartite.sum_graph(add, edges, micro.n_columns, blocks, engine)
-        spectrum = bipartite.transfer_cut(graph, max(KEPT_VECTORS, wanted + 1), regularization)
+        spectrum = bipartite.transfer_cut(graph, max(bipartite.KEPT_VECTORS, wanted + 1), regularization)
         return cls(edges, weights, assigned, len(micro.columns), spectrum, regularization)
 
     def cut(
@@ -182,11 +181,11 @@ class ConsensusGraph:
         """Labels of all microclusters."""
         spectrum = self.spectrum
         if n_clusters == "auto":
-            leading = spectrum.eigenvalues[: MOST_AUTO_CLUSTERS + 1]
-            n_clusters = bipartite.largest_eigengap(leading, self.regularization)
+            n_clusters = bipartite.largest_eigengap(spectrum.eigenvalues, self.regularization)
         k = int(n_clusters)
         points = discretize.EmbeddedPoints(self.edges, spectrum.vectors[:, :k], self.weights)
-        found = discretize.kmeans(points, k, n_init, max_iter, np.random.default_rng(seed), engine)
+        chance = np.random.default_rng(seed)
+        found = discretize.kmeans(points, k, STARTS * n_init, max_iter, chance, engine)
         found = discretize.renumber(
             found,
             k,

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 
 from ultraspec._callbacks import CallbackSupport, report_to_callbacks
 from ultraspec._validation import check_choice, check_integer, check_jobs, check_number
+from ultraspec.bipartite import Spectrum
 from ultraspec.engines import ThreadEngine
 from ultraspec.progress import Console, Silent
 from ultraspec.rows import Block, Rows
@@ -49,7 +50,9 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
     _space: Space
 
     def _check_graph_parameters(self) -> None:
-        """Check the parameters that choose the graph of rows and representatives."""
+        """Check the number of clusters and the parameters that choose the graph of rows and representatives."""
+        if self.n_clusters != "auto":
+            check_integer("n_clusters", self.n_clusters, least=1, other=" or 'auto'")
         check_integer("n_representatives", self.n_representatives, least=1, most=MOST_REPRESENTATIVES)
         check_integer("n_neighbors", self.n_neighbors, least=1)
         if self.n_neighbors > self.n_representatives:
@@ -64,6 +67,25 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
         check_choice("metric", self.metric, ("euclidean", "cosine"))
         check_number("regularization", self.regularization, least=0.0)
         check_jobs(self.n_jobs)
+
+    def _wanted_clusters(self, rows: Rows) -> int:
+        """`n_clusters`, or 1 where it is "auto"; raises if there are fewer rows."""
+        wanted = 1 if self.n_clusters == "auto" else int(self.n_clusters)
+        if rows.n_rows < wanted:
+            raise ValueError(
+                f"n_samples={rows.n_rows} rows cannot make n_clusters={wanted} clusters. "
+                "Pass more rows or a smaller n_clusters."
+            )
+        return wanted
+
+    def _check_cut(self, n_clusters: Any, spectrum: Spectrum) -> None:
+        check_integer("n_clusters", n_clusters, least=1)
+        kept = spectrum.vectors.shape[1]
+        if n_clusters > kept:
+            raise ValueError(
+                f"This model keeps {kept} eigenvectors, too few for n_clusters={n_clusters}. "
+                f"Fit anew with n_clusters={n_clusters}."
+            )
 
     def _console(self) -> Silent:
         return Console(type(self).__name__) if self.verbose else Silent()

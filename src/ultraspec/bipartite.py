@@ -21,6 +21,8 @@ from ultraspec.engines import ThreadEngine
 from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.rows import Block, Rows
 
+KEPT_VECTORS = 60  # eigenvectors that models keep, for other numbers of clusters
+MOST_AUTO_CLUSTERS = 50  # n_clusters="auto" looks for a gap up to here
 NEGLIGIBLE = 1e-4  # distances of eigenvalues from one below this are alike for `largest_eigengap`
 
 ONE = np.ones(1)  # weight of every row
@@ -209,6 +211,7 @@ def largest_eigengap(eigenvalues: Floats, regularization: float) -> int:
     Growth is taken as a ratio, since eigenvalues fall ever faster further down, whatever the clusters. Regularisation
     lowers eigenvalues by a known factor, which is undone first; `NEGLIGIBLE` keeps rounding from looking like growth.
     """
+    eigenvalues = eigenvalues[: MOST_AUTO_CLUSTERS + 1]
     if len(eigenvalues) <= 2:
         return len(eigenvalues)
     away = np.maximum(1.0 - eigenvalues * (1.0 + regularization), 0.0) + NEGLIGIBLE

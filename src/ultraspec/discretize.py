@@ -39,8 +39,11 @@ SAMPLE_ROWS = 50_000
 SEED_ROWS = 20_000
 SAMPLE_GROWTH = 16
 SETTLED = 3e-5  # share of the sum of squares that a further step would gain when a large fit stops
+ROUGH = 1e-3  # the same for a start that is only compared with others
 BLOCK_ROWS = 32768
 SMALL_BLOCK_EDGES = 2**16
+LEAST_WEIGHTED = 4000
+HEAVY_SHARE = 0.95  # of the weight that the heaviest rows of a sample hold
 MARGIN = 1e-5  # by which one centre must be nearer than all others to be taken without a row's scale
 
 
@@ -90,11 +93,14 @@ class EmbeddedPoints(Points):
         self._scales = scales
 
     def sample(self, size: int, random: np.random.Generator) -> EmbeddedPoints:
-        """About `size` rows: drawn evenly, or where rows have weights, the heaviest."""
-        if size >= self.n_rows:
+        """About `size` rows: drawn evenly, or where rows have weights, the heaviest, if need be fewer of them."""
+        if size >= self.n_rows and (len(self.weights) == 1 or self.n_rows <= LEAST_WEIGHTED):
             return self
         if len(self.weights) > 1:
-            rows = np.sort(np.argsort(-self.weights, kind="stable")[:size])
+            heaviest = np.argsort(-self.weights, kind="stable")
+            share = np.cumsum(self.weights[heaviest]) / self.weights.sum()
+            size = min(size, max(LEAST_WEIGHTED, int(np.searchsorted(share, HEAVY_SHARE)) + 1))
+            rows = np.sort(heaviest[:size])
         else:
             rows = sample_indices(self.n_rows, size, random)
         weights = self.weights[rows] if len(self.weights) > 1 else self.weights
@@ -227,10 +233,14 @@ def kmeans(
 
     `n_init` k-means++ starts run on a sample of rows until no label changes; the best of them is carried on over a
     larger sample and at last over all rows, until moving the centres no longer pays. Data no larger than the first
-    sample settles completely.
+    sample settles completely. Of weighted rows the heaviest are the sample, and the best start then settles on all.
     """
-    best = rough_kmeans(points, k, n_init, max_iter, random, engine)
-    n, size = points.n_rows, _sample_size(k)
+    weighted = len(points.weights) > 1
+    best = rough_kmeans(points, k, n_init, max_iter, random, engine, tol=ROUGH if weighted else 0.0)
+    if weighted:
+        points.measure(engine)
+        return lloyd(points, best.means, engine, max_iter=max_iter)
+    n, size = points.n_rows, len(best.labels)
     while size < n:
         size *= SAMPLE_GROWTH
         sample = points.sample(size, random) if 2 * size < n else points
@@ -241,15 +251,21 @@ def kmeans(
 
 
 def rough_kmeans(
-    points: EmbeddedPoints, k: int, n_init: int, max_iter: int, random: np.random.Generator, engine: ThreadEngine
+    points: EmbeddedPoints,
+    k: int,
+    n_init: int,
+    max_iter: int,
+    random: np.random.Generator,
+    engine: ThreadEngine,
+    tol: float = 0.0,
 ) -> Clustering:
-    """The best of `n_init` runs of k-means on a sample of embedded rows."""
+    """The best of `n_init` runs of k-means on a sample of embedded rows; `tol` as in `lloyd`."""
     sample = points.sample(_sample_size(k), random)
     sample.measure(engine)
     best: Clustering | None = None
     for _ in range(n_init):
         start = sample.sample(max(SEED_ROWS, 100 * k), random).spread(k, random)
-        found = lloyd(sample, start, engine, max_iter=max_iter)
+        found = lloyd(sample, start, engine, max_iter=max_iter, tol=tol)
         if best is None or found.inertia < best.inertia:
             best = found
     assert best is not None

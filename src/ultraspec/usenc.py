@@ -187,7 +187,7 @@ class USENC(RowEstimator):
         """
         self._check_parameters()
         rows = open_input(self, X, reset=True)
-        self._check_rows(rows)
+        self._wanted_clusters(rows)
         recipe = Recipe(GraphOptions.of(self), self._base_range(rows.n_rows), int(self.base_max_iter))
         reporter = self._reporter()
         with ThreadEngine(self.n_jobs, reporter) as engine, self._open_checkpoint(rows, engine) as (seed, checkpoint):
@@ -264,13 +264,7 @@ class USENC(RowEstimator):
         [2, 3, 4]
         """
         check_is_fitted(self)
-        check_integer("n_clusters", n_clusters, least=1)
-        kept = self._consensus.spectrum.vectors.shape[1]
-        if n_clusters > kept:
-            raise ValueError(
-                f"This model keeps {kept} eigenvectors, too few for n_clusters={n_clusters}. "
-                f"Fit anew with n_clusters={n_clusters}."
-            )
+        self._check_cut(n_clusters, self._consensus.spectrum)
         reporter = self._console()
         with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("consensus"):
             if self._graph is None:  # not kept in files
@@ -283,8 +277,6 @@ class USENC(RowEstimator):
         return other
 
     def _check_parameters(self) -> None:
-        if self.n_clusters != "auto":
-            check_integer("n_clusters", self.n_clusters, least=1, other=" or 'auto'")
         check_integer("n_estimators", self.n_estimators, least=1)
         check_integer("base_max_iter", self.base_max_iter, least=1)
         check_choice("consensus", self.consensus, ("transfer_cut",))
@@ -307,13 +299,6 @@ class USENC(RowEstimator):
             raise ValueError(
                 f"n_clusters={self.n_clusters} is more than the {self.n_estimators} members with at most {high} "
                 "clusters each can have together. Raise n_estimators or base_clusters."
-            )
-
-    def _check_rows(self, rows: Rows) -> None:
-        if self.n_clusters != "auto" and rows.n_rows < self.n_clusters:
-            raise ValueError(
-                f"n_samples={rows.n_rows} rows cannot make n_clusters={self.n_clusters} clusters. "
-                "Pass more rows or a smaller n_clusters."
             )
 
     def _base_range(self, n_rows: int) -> tuple[int, int]:

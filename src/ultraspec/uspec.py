@@ -13,14 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from ultraspec import bipartite, discretize
 from ultraspec._callbacks import with_callbacks
 from ultraspec._estimator import RowEstimator, all_or_nothing
-from ultraspec._validation import check_integer, open_input, seed_sequence, warn_user
+from ultraspec._validation import open_input, seed_sequence, warn_user
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Clustering
 from ultraspec.phases import GraphOptions, Model, embed
 from ultraspec.space import PreparedRows
-
-KEPT_VECTORS = 60  # eigenvectors kept for `cut`
-MOST_AUTO_CLUSTERS = 50  # n_clusters="auto" looks for a gap up to here
 
 
 class USPEC(RowEstimator):
@@ -162,23 +159,17 @@ class USPEC(RowEstimator):
         """
         self._check_parameters()
         rows = open_input(self, X, reset=True)
-        wanted = 1 if self.n_clusters == "auto" else int(self.n_clusters)
-        if rows.n_rows < wanted:
-            raise ValueError(
-                f"n_samples={rows.n_rows} rows cannot make n_clusters={wanted} clusters. "
-                "Pass more rows or a smaller n_clusters."
-            )
+        wanted = self._wanted_clusters(rows)
         seeds = seed_sequence(self.random_state).spawn(4)
         reporter = self._reporter()
         with ThreadEngine(self.n_jobs, reporter) as engine:
             with reporter.phase("survey"):
                 space = self._survey(rows, seeds[0], engine)
-            n_vectors = max(KEPT_VECTORS, wanted + 1)
+            n_vectors = max(bipartite.KEPT_VECTORS, wanted + 1)
             prepared = PreparedRows(rows, space)
             found = embed(prepared, GraphOptions.of(self), wanted, n_vectors, seeds[1:3], engine)
             if self.n_clusters == "auto":
-                leading = found.spectrum.eigenvalues[: MOST_AUTO_CLUSTERS + 1]
-                wanted = bipartite.largest_eigengap(leading, self.regularization)
+                wanted = bipartite.largest_eigengap(found.spectrum.eigenvalues, self.regularization)
             with reporter.phase("labels"):
                 clusters = self._discretize(found.edges, found.spectrum, wanted, seeds[3], engine)
             reporter.close()
@@ -248,14 +239,8 @@ class USPEC(RowEstimator):
         """
         check_is_fitted(self)
         model = self._model
-        check_integer("n_clusters", n_clusters, least=1)
         spectrum = model.partition.spectrum
-        kept = spectrum.vectors.shape[1]
-        if n_clusters > kept:
-            raise ValueError(
-                f"This model keeps {kept} eigenvectors, too few for n_clusters={n_clusters}. "
-                f"Fit anew with n_clusters={n_clusters}."
-            )
+        self._check_cut(n_clusters, spectrum)
         reporter = self._console()
         with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("labels"):
             edges = self._fitted_edges(X, engine)
@@ -266,8 +251,6 @@ class USPEC(RowEstimator):
         return other
 
     def _check_parameters(self) -> None:
-        if self.n_clusters != "auto":
-            check_integer("n_clusters", self.n_clusters, least=1, other=" or 'auto'")
         self._check_graph_parameters()
         if self.n_clusters != "auto" and self.n_clusters > self.n_representatives:
             raise ValueError(
