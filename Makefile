@@ -14,7 +14,7 @@ test: $(VENV)/.test
 # The estimator on the oldest releases that are supported.
 OLDEST := numpy==1.26.* scipy==1.11.* scikit-learn==1.6.0 numba==0.60.* threadpoolctl==3.2.* pandas==2.2.*
 test-oldest: .venv-oldest/.ready
-	.venv-oldest/bin/python -m pytest -n auto tests/test_sklearn_api.py tests/test_neighbors.py tests/test_engine.py
+	.venv-oldest/bin/python -m pytest -n auto tests/test_sklearn_api.py tests/test_neighbors.py tests/test_engine.py tests/test_lapack.py
 
 .venv-oldest/.ready: pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-oldest

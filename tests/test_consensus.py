@@ -727,6 +727,7 @@ def test_pandas_missing_values_of_nullable_types(dtype):
     assert column[2] == -1
 
 
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="new in NumPy 2")
 @pytest.mark.parametrize("none", [None, np.nan])
 def test_numpy_strings_with_missing_values(none):
     column = read_labels(np.array([["a"], [none], ["b"]], dtype=np.dtypes.StringDType(na_object=none)))[0]
