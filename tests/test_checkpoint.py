@@ -203,7 +203,7 @@ def test_the_folder_of_another_run_is_refused_with_what_differs(tmp_path, option
     ("data", "message"),
     [
         (X + np.float32(1e-6) * (np.arange(len(X)) == 2999)[:, None], "the values of X differ"),
-        (X.astype(np.float64), "the values of X differ"),
+        (X.astype(np.float64), "type was 'float32' and is 'float64'"),
         (X[:-1], "rows was 3000 and is 2999"),
         (np.column_stack([X, X]), "features was 2 and is 4"),
     ],
@@ -252,7 +252,7 @@ def test_folders_that_are_no_checkpoints_are_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(ValueError, match=r"has files \(thesis.tex\) but is no checkpoint. Pass a new"):
         make(tmp_path).fit(X)
-    assert [path.name for path in tmp_path.iterdir() if path.name != "lock"] == ["thesis.tex"]
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(ValueError, match=r"is a file. Pass a folder"):
         make(tmp_path / "thesis.tex").fit(X)
 
@@ -277,3 +277,19 @@ def test_a_model_from_a_checkpoint_is_like_any_other(tmp_path):
     model, reference = make(tmp_path).fit(data), make(None).fit(data)
     np.testing.assert_array_equal(model.transform(data), reference.transform(data))
     np.testing.assert_array_equal(model.cut(2).labels_, reference.cut(2).labels_)
+
+
+def test_a_fit_that_was_refused_does_not_claim_its_folder(tmp_path, labels):
+    broken = X.copy()
+    broken[5] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        make(tmp_path).fit(broken)
+    same(make(tmp_path).fit(X), labels)
+
+
+def test_home_folders_and_empty_names(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    make("~/run", n_estimators=1).fit(X)
+    assert (tmp_path / "run" / "ensemble.json").exists()
+    with pytest.raises(ValueError, match="checkpoint is an empty string"):
+        make("").fit(X)

@@ -9,6 +9,7 @@ import oracle
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse
 from cases import SEEDS
 from common import same_partition
 from hypothesis import assume, given, settings
@@ -783,3 +784,20 @@ def test_numpy_booleans_in_lists():
 def test_fractions_in_lists():
     with pytest.raises(ValueError, match=NOT_WHOLE.format(0)):
         consensus([[0.5, 1], [0.25, 2]], 2)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "labels", {"a": [1, 2]}])
+def test_things_that_are_no_matrix(wrong):
+    with pytest.raises(TypeError, match="base_labels must be an array, a frame or nested lists"):
+        consensus(wrong, 2)
+
+
+def test_sparse_matrices():
+    with pytest.raises(TypeError, match="base_labels is a sparse matrix"):
+        consensus(scipy.sparse.csr_array(np.eye(3, dtype=int)), 2)
+
+
+def test_a_transposed_matrix_is_suspected():
+    labels = np.random.default_rng(0).integers(3, size=(4, 100))
+    with pytest.warns(UserWarning, match=r"has 4 rows and 100 columns.*numpy.column_stack"):
+        consensus(labels, 2, random_state=0)

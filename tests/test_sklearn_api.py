@@ -18,7 +18,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ultraspec import USENC, USPEC
 
 
-@pytest.mark.filterwarnings("ignore:Members have at most")
 @parametrize_with_checks(
     [
         USPEC(n_clusters=3, random_state=0),

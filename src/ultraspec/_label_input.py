@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
+
+from ultraspec._validation import warn_user
 
 UNASSIGNED = -1
 
@@ -17,6 +20,8 @@ def read_labels(base_labels: Any) -> Column | list[Column]:
     """An integer matrix as it is, anything else as one integer array per clustering, -1 where a row is not assigned."""
     if isinstance(base_labels, np.ma.MaskedArray):
         raise ValueError("base_labels is a masked array. Pass base_labels.filled(-1): -1 means not assigned.")
+    if scipy.sparse.issparse(base_labels):
+        raise TypeError("base_labels is a sparse matrix. Pass base_labels.toarray(): zeros would be labels too.")
     columns = _frame_columns(base_labels)
     if columns is None:
         matrix = _as_array(base_labels)
@@ -34,6 +39,17 @@ def read_labels(base_labels: Any) -> Column | list[Column]:
     return [_integers(column, j) for j, column in enumerate(columns)]
 
 
+def warn_if_transposed(labels: Column | list[Column]) -> None:
+    """Warn where a matrix has far more columns than rows: the rows are likely the clusterings."""
+    n, m = labels.shape if isinstance(labels, np.ndarray) else (len(labels[0]), len(labels))
+    if m > 10 * n:
+        warn_user(
+            f"base_labels has {n} rows and {m} columns. Each row is an object and each column a clustering; if yours "
+            "are the other way round, pass numpy.column_stack(base_labels).",
+            UserWarning,
+        )
+
+
 def _frame_columns(frame: Any) -> list[Column] | None:
     """Columns of a pandas or polars frame, those with missing values as objects with None; None for anything else."""
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
@@ -49,6 +65,11 @@ def _as_array(base_labels: Any) -> Column:
     """Nested lists without letting NumPy turn numbers into strings or fractions where a matrix mixes both."""
     if hasattr(base_labels, "__array__"):
         return np.asarray(base_labels)
+    if isinstance(base_labels, (str, bytes, dict)) or not hasattr(base_labels, "__iter__"):
+        raise TypeError(
+            f"base_labels must be an array, a frame or nested lists with a row per object and a column per clustering, "
+            f"got {type(base_labels).__name__}."
+        )
     rows = [list(row) if isinstance(row, (list, tuple, np.ndarray)) else row for row in base_labels]
     lengths = {len(row) if isinstance(row, list) else -1 for row in rows}
     if len(lengths) > 1:

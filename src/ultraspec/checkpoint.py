@@ -53,15 +53,16 @@ class Checkpoint:
 
         `seed` is None where the user gave none: an unfinished run then goes on with its own.
         """
-        path = Path(folder)
+        path = Path(folder).expanduser()
         if path.exists() and not path.is_dir():
             raise ValueError(f"checkpoint={str(folder)!r} is a file. Pass a folder, new or of an earlier run.")
         path.mkdir(parents=True, exist_ok=True)
+        _read_header(path)  # refuses folders of other things before anything is written there
         with _lock(path):
             found = _read_header(path)
             entropy = found.get("seed") if found is not None and seed is None else _entropy(seed)
             facts = {"format": FORMAT, "library": __version__, **facts, "seed": entropy}
-            if found is None:
+            if found is None or not any(path.glob("member-*.npz")):
                 _write(path / HEADER, lambda file: file.write(json.dumps(facts, indent=1).encode()))
             elif found != facts:
                 differences = "; ".join(_differences(found, facts))
@@ -88,7 +89,7 @@ class Checkpoint:
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             if str(arrays.pop("digest", "")) == self._digest(number, arrays):
                 return Member(Model.of_arrays(arrays), arrays["labels"])
@@ -124,7 +125,8 @@ def describe_data(rows: Rows, engine: ThreadEngine) -> Facts:
         return checksum.digest()
 
     content = hashlib.sha256(b"".join(engine.map(digest, rows.blocks())))
-    return {"rows": rows.n_rows, "features": rows.n_features, "content": content.hexdigest()}
+    kind = f"{'sparse ' if rows.sparse else ''}{rows.read(0, 1).dtype}"
+    return {"rows": rows.n_rows, "features": rows.n_features, "type": kind, "content": content.hexdigest()}
 
 
 def _entropy(seed: np.random.SeedSequence | None) -> Any:

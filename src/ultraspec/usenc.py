@@ -23,12 +23,16 @@ from ultraspec.microclusters import Microclusters
 from ultraspec.phases import GraphOptions, Model
 from ultraspec.rows import Block, Rows
 
+BASE_CLUSTERS = (20, 60)
+ROWS_PER_BASE_CLUSTER = 180  # on small data: finer members differ by chance
+CLUSTERS_IF_AUTO = 10  # that members are to tell apart where the number is not known
+
 
 class USENC(RowEstimator):
     """Ultra-scalable ensemble clustering (U-SENC).
 
     Clusters the rows many times by U-SPEC, each time with representatives and a number of clusters of its own, and
-    then finds the clustering that agrees best with all of them. Steadier and usually better than one `USPEC`, for about
+    then finds the clustering that agrees best with all of them. Usually better than one `USPEC`, for about
     `n_estimators` times its time.
 
     Parameters
@@ -38,8 +42,9 @@ class USENC(RowEstimator):
     n_estimators : int, default=20
         Members of the ensemble, m.
     base_clusters : tuple of two int, default=(20, 60)
-        Each member has a number of clusters drawn from this range, both ends included. On small data the range is cut
-        to half the number of representatives.
+        Each member has a number of clusters drawn from this range, both ends included. Below 10,800 rows the range is
+        cut in proportion, to a cluster per 180 rows (but to twice `n_clusters` at least): finer members of few rows
+        differ by chance, and so would their consensus.
     n_representatives : int, default=1000
         Number of representatives of each member, p. Small data uses at most a third of its rows.
     n_neighbors : int, default=5
@@ -68,8 +73,9 @@ class USENC(RowEstimator):
         How members are joined: by cutting the graph of rows and base clusters, as the paper does.
     checkpoint : str or path, default=None
         A folder, new or of an unfinished fit of the same data with the same parameters. Finished members are written
-        there; a fit that was killed goes on with them and ends with the same labels. `n_clusters` and `n_estimators`
-        may differ: a finished folder can be cut otherwise, or be given more members.
+        there (a byte per row and the representatives each); a fit that was killed goes on with them and ends with the
+        same labels. `n_estimators`, `n_init`, `max_iter`, `n_jobs`, `verbose` and, from 10,800 rows on, `n_clusters`
+        may differ: a folder can be cut otherwise, or be given more members. It is yours to delete.
     random_state : int, RandomState, Generator or None, default=None
         The same number gives the same labels, for any `n_jobs`.
     n_jobs : int or None, default=None
@@ -86,11 +92,13 @@ class USENC(RowEstimator):
     confidence_ : ndarray of shape (n_samples,), float32
         Share of the ensemble that backs each row's label. A member backs it if most rows of the member's cluster that
         the row is in have the same label: if the member alone were asked, this is the label it would give. 1 deep
-        inside of a cluster, lower towards its border.
+        inside of a cluster, lower towards its border. It tells how far members agree, not how right they are.
     eigenvalues_ : ndarray, float64
         Largest eigenvalues of the base clusters' normalised affinity, descending from 1.
     n_iter_ : int
         Passes that the last k-means made over all microclusters (groups of rows with equal base labels).
+    n_clusters_ : int
+        Number of clusters found.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -121,8 +129,8 @@ class USENC(RowEstimator):
     True
     >>> model.base_labels_.shape
     (5000, 20)
-    >>> bool(model.confidence_[y != model.labels_].mean() < model.confidence_.mean()) or y[0] != model.labels_[0]
-    True
+    >>> model.confidence_.max()
+    np.float32(1.0)
     """
 
     def __init__(
@@ -130,7 +138,7 @@ class USENC(RowEstimator):
         n_clusters: int | Literal["auto"] = 8,
         *,
         n_estimators: int = 20,
-        base_clusters: tuple[int, int] = (20, 60),
+        base_clusters: tuple[int, int] = BASE_CLUSTERS,
         n_representatives: int = 1000,
         n_neighbors: int = 5,
         selection: str = "hybrid",
@@ -187,10 +195,17 @@ class USENC(RowEstimator):
         """
         self._check_parameters()
         rows = open_input(self, X, reset=True)
-        self._wanted_clusters(rows)
-        recipe = Recipe(GraphOptions.of(self), self._base_range(rows.n_rows), int(self.base_max_iter))
+        wanted = self._wanted_clusters(rows)
+        base_range = self._base_range(rows.n_rows, CLUSTERS_IF_AUTO if self.n_clusters == "auto" else wanted)
+        recipe = Recipe(GraphOptions.of(self), base_range, int(self.base_max_iter))
         reporter = self._reporter()
-        with ThreadEngine(self.n_jobs, reporter) as engine, self._open_checkpoint(rows, engine) as (seed, checkpoint):
+        with (
+            ThreadEngine(self.n_jobs, reporter) as engine,
+            self._open_checkpoint(rows, base_range, engine) as (
+                seed,
+                checkpoint,
+            ),
+        ):
             seeds = seed.spawn(3)
             with reporter.phase("survey"):
                 space = self._survey(rows, seeds[0], engine)
@@ -301,31 +316,36 @@ class USENC(RowEstimator):
                 "clusters each can have together. Raise n_estimators or base_clusters."
             )
 
-    def _base_range(self, n_rows: int) -> tuple[int, int]:
+    def _base_range(self, n_rows: int, n_clusters: int) -> tuple[int, int]:
         """The range that members draw their number of clusters from: cut in proportion where rows are few."""
         low, high = map(int, self.base_clusters)
         p = representatives.count(n_rows, self.n_representatives, 1, self.n_neighbors)
-        most = max(1, p // 2)
-        if p == self.n_representatives or high <= most:
+        most = min(p if p == self.n_representatives else p // 2, max(n_rows // ROWS_PER_BASE_CLUSTER, 2 * n_clusters))
+        most = max(1, most)
+        if high <= most:
             return low, high
-        if low > most:
+        low = min(most, max(1, most * low // high, n_clusters))
+        if self.base_clusters != BASE_CLUSTERS:
             warn_user(
-                f"Members have at most {most} clusters instead of {low} to {high}: {n_rows:,} rows give {p} "
-                "representatives, and a cluster should have two of them.",
+                f"Members have {low} to {most} clusters instead of {self.base_clusters[0]} to {high}: "
+                f"{n_rows:,} rows make no finer ones that are more than chance.",
                 UserWarning,
             )
-        return max(1, most * low // high), most
+        return low, most
 
     @contextlib.contextmanager
-    def _open_checkpoint(self, rows: Rows, engine: ThreadEngine) -> Any:
+    def _open_checkpoint(self, rows: Rows, base_range: tuple[int, int], engine: ThreadEngine) -> Any:
         """The seed of this fit, and its checkpoint or None."""
         if self.checkpoint is None:
             yield seed_sequence(self.random_state), None
             return
         seed = None if self.random_state is None else seed_sequence(self.random_state)
+        if not str(self.checkpoint):
+            raise ValueError("checkpoint is an empty string. Pass a folder, or None for no checkpoint.")
         with engine.reporter.phase("checkpoint"):
             parameters = {**asdict(GraphOptions.of(self)), "base_clusters": list(map(int, self.base_clusters))}
             parameters["base_max_iter"] = int(self.base_max_iter)
+            parameters["members have"] = "{} to {} clusters".format(*base_range)
             facts = {"data": describe_data(rows, engine), "parameters": parameters}
         with Checkpoint.open(self.checkpoint, facts, seed) as checkpoint:
             yield checkpoint.seed, checkpoint
@@ -376,6 +396,7 @@ class USENC(RowEstimator):
         self._consensus = cut.partition
         self.labels_ = micro.spread(cut.labels, engine)
         self.confidence_ = micro.spread(cut.backing(micro), engine)
+        self.n_clusters_ = len(cut.partition.centers)
         self.n_iter_ = cut.n_iter
         self.eigenvalues_ = cut.partition.spectrum.eigenvalues
         self._n_features_out = cut.partition.centers.shape[1]

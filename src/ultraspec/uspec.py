@@ -72,6 +72,8 @@ class USPEC(RowEstimator):
         Largest eigenvalues of the representatives' normalised affinity, descending from 1.
     n_iter_ : int
         Passes that the last k-means made over all rows.
+    n_clusters_ : int
+        Number of clusters found.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -79,6 +81,7 @@ class USPEC(RowEstimator):
 
     See Also
     --------
+    USENC : An ensemble of these, and its consensus.
     sklearn.cluster.SpectralClustering : Spectral clustering on all pairs of rows, for up to some ten thousand rows.
     sklearn.cluster.KMeans : Faster on compact clusters, cannot follow others.
 
@@ -280,6 +283,7 @@ class USPEC(RowEstimator):
         """Set what a fitted estimator has."""
         self._model = model
         self.labels_ = found.labels
+        self.n_clusters_ = len(model.partition.centers)
         self.n_iter_ = found.n_iter
         self.representatives_ = self._space.restore(model.index.representatives)
         self.sigma_ = model.sigma * self._space.scale
@@ -289,7 +293,7 @@ class USPEC(RowEstimator):
     def _fitted_edges(self, X: Any, engine: ThreadEngine) -> bipartite.Edges:
         if X is None:
             if self._edges is None:
-                raise ValueError("This model came from a file, which holds no rows. Call cut(n_clusters, X) with them.")
+                raise ValueError("This model holds no rows: it came from a file or is a copy. Call cut(n_clusters, X).")
             return self._edges
         rows = open_input(self, X, reset=False)
         if rows.n_rows != len(self.labels_):
