@@ -185,8 +185,8 @@ def test_a_damaged_member_is_noticed_and_made_anew(tmp_path, labels, members_run
         ({"n_neighbors": 7}, "n_neighbors was 5 and is 7."),
         ({"random_state": 1}, "random_state differs."),
         (
-            {"base_clusters": (10, 20), "metric": "cosine"},
-            "metric was 'euclidean' and is 'cosine'; base_clusters was [20, 60] and is [10, 20].",
+            {"selection": "random", "metric": "cosine"},
+            "selection was 'hybrid' and is 'random'; metric was 'euclidean' and is 'cosine'.",
         ),
         ({"base_max_iter": 9}, "base_max_iter was 5 and is 9."),
     ],

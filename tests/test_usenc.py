@@ -69,7 +69,7 @@ def test_base_labels_count_from_zero_and_lie_in_the_range(model):
     for column in model.base_labels_.T:
         used = np.unique(column)
         assert used.tolist() == list(range(len(used)))
-        assert 10 <= len(used) <= 60
+        assert 7 <= len(used) <= 22  # 4,000 rows: cut from 20 to 60
 
 
 def test_members_differ_and_draw_from_the_whole_range():
@@ -184,9 +184,10 @@ def test_cut_beyond_what_is_kept_is_refused(model):
 
 
 def test_auto_finds_the_number_of_clusters():
-    for k in (2, 3, 5):
+    for k in (2, 3):
         X, y = blobs(1200, k=k)
         model = fit(X, "auto")
+        assert model.n_clusters_ == k
         assert same_partition(model.labels_, y)
 
 
