@@ -19,6 +19,7 @@ from ultraspec.engines import ThreadEngine
 
 PARTS = 32  # of a label matrix, each with a table of its own
 LEAST_PART_ROWS = 65536
+ENCODED_ROWS = 4096  # of a matrix at a time
 FIRST_ROOM = 2**12  # distinct rows that a table has room for at first
 UNASSIGNED = -1
 
@@ -123,6 +124,9 @@ class _Coding:
             return cls(labels, columns, [0] * len(columns), [1] * len(columns))
 
         def extremes(span: tuple[int, int]) -> list[tuple[int, int]]:
+            if isinstance(labels, np.ndarray):  # a matrix in C order is read row by row
+                part = labels[slice(*span)]
+                return list(zip(part.min(axis=0).tolist(), part.max(axis=0).tolist(), strict=True))
             pieces = [column[slice(*span)] for column in columns]
             return [(int(piece.min()), int(piece.max())) for piece in pieces]
 
@@ -144,6 +148,12 @@ class _Coding:
             if part.flags.c_contiguous and n_bytes % 4 == 0:
                 return part.view(np.uint32)
         codes = np.zeros((rows.stop - rows.start, -(-n_bytes // 4) * 4), dtype=np.uint8)
+        if isinstance(self.labels, np.ndarray) and max(self.widths) == 1:
+            lows = np.array(self.lows, dtype=self.labels.dtype)
+            for low in range(0, len(codes), ENCODED_ROWS):
+                part = self.labels[rows][low : low + ENCODED_ROWS]
+                np.subtract(part, lows, out=codes[low : low + ENCODED_ROWS, :n_bytes], casting="unsafe")
+            return codes.view(np.uint32)
         at = 0
         for column, low, width in zip(self.columns, self.lows, self.widths, strict=True):
             part = column[rows]
