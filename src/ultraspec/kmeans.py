@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec._kernels import kmeans as kernels
-from ultraspec._kernels.search import even_features
+from ultraspec._kernels.search import even_features, nearest_in_group_tiles
 from ultraspec._kernels.sparse import sparse_products
 from ultraspec.engines import ThreadEngine
 from ultraspec.rows import Block, Rows, sample_indices
@@ -176,7 +176,7 @@ class _RowAssigner:
             kernels.add_sparse_rows(block.indptr, block.indices, block.data, labels, sums)
             return changed
         if block.shape[1] <= FEW_FEATURES:
-            changed = int(kernels.assign_direct(block, self._even_centers, labels, sq))
+            changed = assign_direct(block, self._even_centers, labels, sq)
         elif self._moved is None or self._shadow.basis is not None:
             changed = self._by_products(block, *self._points.cast(block, span), labels, sq)
         else:
@@ -221,6 +221,13 @@ class _RowAssigner:
             nearer = new_sq < sq[rows]
             labels[rows[nearer]], sq[rows[nearer]] = moved[new_labels[nearer]], new_sq[nearer]
         return int((labels != before).sum())
+
+
+def assign_direct(block: Centers, even_centers: Centers, labels: Labels, sq: Squares) -> int:
+    """Label rows of few features with the nearest centre, all rows being one group; returns how many labels changed."""
+    before, one_group = labels.copy(), np.zeros(len(block), dtype=np.int32)
+    nearest_in_group_tiles(block, one_group, even_centers, np.array([0, len(even_centers)]), labels, sq)
+    return int(np.count_nonzero(labels != before))
 
 
 def shadow_table(shadow: Shadow, points: Centers) -> tuple[Centers, npt.NDArray[np.float64]]:

@@ -9,11 +9,11 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec._kernels import search
-from ultraspec._kernels.kmeans import assign_dense_products, assign_direct
+from ultraspec._kernels.kmeans import assign_dense_products
 from ultraspec._kernels.sparse import search_sparse, sparse_products
 from ultraspec._lazy import lazy
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import FEW_FEATURES, RowPoints, lloyd, random_centers, shadow_table
+from ultraspec.kmeans import FEW_FEATURES, RowPoints, assign_direct, lloyd, random_centers, shadow_table
 from ultraspec.rows import ArrayRows, Block
 from ultraspec.shadow import Shadow
 

@@ -10,29 +10,8 @@ import numpy as np
 
 from ultraspec._kernels._jit import kernel
 from ultraspec._kernels.graph import LANES, lift_row
-from ultraspec._kernels.search import TILE, load_tile, nearest_point, product_limit, squared_distance
+from ultraspec._kernels.search import product_limit, squared_distance
 from ultraspec._kernels.sparse import sparse_squared
-
-
-@kernel
-def assign_direct(X, centers, labels, sq):
-    """Nearest centre by direct distances; for few features. `centers` come from `even_features`."""
-    n = X.shape[0]
-    tile = np.empty((centers.shape[1], TILE), np.float32)
-    buffer = np.empty(TILE, np.float32)
-    at = np.empty(TILE, np.int32)
-    order = np.empty(n, np.int32)
-    for i in range(n):
-        order[i] = i
-    changed = 0
-    for low in range(0, n, TILE):
-        m = min(TILE, n - low)
-        load_tile(X, order, low, m, tile)
-        nearest_point(tile, m, centers, np.int64(0), centers.shape[0], sq[low : low + m], at, buffer)
-        for r in range(m):
-            changed += labels[low + r] != at[r]
-            labels[low + r] = at[r]
-    return changed
 
 
 @kernel

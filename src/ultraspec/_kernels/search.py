@@ -128,8 +128,8 @@ def any_in_reach(m, reach, to_owner, limits):
 
 
 @kernel
-def nearest_in_group_tiles(X, groups, R, starts, owners, to_owner):
-    """For each row the nearest of ``R[starts[g]:starts[g + 1]]``, g being its group, and the distance to it.
+def nearest_in_group_tiles(X, groups, R, starts, owners, sq):
+    """For each row the nearest of ``R[starts[g]:starts[g + 1]]``, g being its group, and its squared distance.
 
     For few features; `R` comes from `even_features`. Rows are sorted by group, so that rows which meet the same
     representatives are worked on together.
@@ -149,11 +149,11 @@ def nearest_in_group_tiles(X, groups, R, starts, owners, to_owner):
             nearest_point(tile, m, R, starts[g], starts[g + 1], nearest, at, buffer)
             for r in range(m):
                 owners[order[low + r]] = at[r]
-                to_owner[order[low + r]] = np.sqrt(nearest[r])
+                sq[order[low + r]] = nearest[r]
 
 
 @kernel
-def search_tiles(X, owners, to_owner, R, lists, reach, ids, sq):
+def search_tiles(X, owners, sq_owner, R, lists, reach, ids, sq):
     """Last step of the coarse-to-fine search for few features: scan the neighbourhood of each row's owner.
 
     R : (p, d) representatives, from `even_features`.
@@ -178,7 +178,7 @@ def search_tiles(X, owners, to_owner, R, lists, reach, ids, sq):
             m = min(TILE, runs[owner + 1] - low)
             load_tile(X, order, low, m, tile)
             for r in range(m):
-                nearest[r] = to_owner[order[low + r]]
+                nearest[r] = np.sqrt(sq_owner[order[low + r]])
             for k in range(K):
                 for r in range(m):
                     best[k, r] = np.inf
