@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse
 from common import ROOT, blobs, documents
 
-from ultraspec import USENC, checkpoint, datasets, usenc
+from ultraspec import USENC, checkpoint, datasets, members
 from ultraspec.members import run_members
 
 X, _ = datasets.generate("sf", 3000, random_state=0)
@@ -40,7 +40,7 @@ def members_run(monkeypatch):
         numbers.extend(sorted(seeds))
         run_members(rows, recipe, seeds, keep, engine)
 
-    monkeypatch.setattr(usenc, "run_members", spy)
+    monkeypatch.setattr(members, "run_members", spy)
     return numbers
 
 

@@ -7,9 +7,9 @@ members may run at once or one after another, and a killed run may go on where i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,11 @@ from ultraspec.bipartite import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.phases import GraphOptions, Model, embed
 from ultraspec.progress import MemberReporter
-from ultraspec.rows import ArrayRows, Rows
+from ultraspec.rows import ArrayRows, Block, Rows
 from ultraspec.space import PreparedRows, Space
+
+if TYPE_CHECKING:
+    from ultraspec.checkpoint import Checkpoint
 
 PREPARED_BYTES = 2**28  # rows whose float32 form is no larger are prepared once for all members
 PARALLEL_BYTES = 2**28  # members that need no more together while they run may run at once
@@ -72,6 +75,46 @@ def prepare(rows: Rows, space: Space, engine: ThreadEngine) -> Rows:
 
     engine.map(fill, rows.blocks())
     return ArrayRows(array)
+
+
+def gather_members(
+    rows: Rows,
+    recipe: Recipe,
+    seeds: Sequence[np.random.SeedSequence],
+    checkpoint: Checkpoint | None,
+    engine: ThreadEngine,
+) -> tuple[list[Model], Column]:
+    """Models and label columns (n, m) of all members: of those in the checkpoint, and of those made now."""
+    models: dict[int, Model] = {}
+    base_labels = np.empty((rows.n_rows, len(seeds)), dtype=recipe.label_type)
+
+    def keep(number: int, member: Member) -> None:
+        models[number] = member.model
+        base_labels[:, number] = member.labels
+
+    def keep_new(number: int, member: Member) -> None:
+        if checkpoint is not None:
+            checkpoint.save(number, member)
+        keep(number, member)
+
+    for number in range(len(seeds)):
+        member = checkpoint.load(number) if checkpoint is not None else None
+        if member is not None:
+            keep(number, member)
+    missing = {number: seed for number, seed in enumerate(seeds) if number not in models}
+    run_members(rows, recipe, missing, keep_new, engine)
+    return [models[number] for number in range(len(seeds))], base_labels
+
+
+def base_columns(models: Sequence[Model], block: Block) -> npt.NDArray[np.int32]:
+    """Base clusters of prepared rows, numbered through all members."""
+    columns = np.empty((block.shape[0], len(models)), dtype=np.int32)
+    first = 0
+    for j, model in enumerate(models):
+        columns[:, j] = model.label(block)
+        columns[:, j] += first
+        first += len(model.partition.centers)
+    return columns
 
 
 def run_members(

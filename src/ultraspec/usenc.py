@@ -18,10 +18,10 @@ from ultraspec._estimator import RowEstimator, all_or_nothing
 from ultraspec._validation import check_choice, check_integer, open_input, seed_sequence, warn_user
 from ultraspec.checkpoint import Checkpoint, describe_data
 from ultraspec.engines import ThreadEngine
-from ultraspec.members import Member, Recipe, prepare, run_members
+from ultraspec.members import Recipe, base_columns, gather_members, prepare
 from ultraspec.microclusters import Microclusters
-from ultraspec.phases import GraphOptions, Model
-from ultraspec.rows import Block, Rows
+from ultraspec.phases import GraphOptions
+from ultraspec.rows import Rows
 
 BASE_CLUSTERS = (20, 60)
 ROWS_PER_BASE_CLUSTER = 180  # on small data: finer members differ by chance
@@ -211,7 +211,8 @@ class USENC(RowEstimator):
                 space = self._survey(rows, seeds[0], engine)
                 prepared = prepare(rows, space, engine)
             with reporter.phase("members"):
-                models, base_labels = self._run_members(prepared, recipe, seeds[1], checkpoint, engine)
+                members = seeds[1].spawn(self.n_estimators)
+                models, base_labels = gather_members(prepared, recipe, members, checkpoint, engine)
             del prepared
             with reporter.phase("consensus"):
                 micro = microclusters.find(base_labels, engine)
@@ -238,7 +239,9 @@ class USENC(RowEstimator):
         check_is_fitted(self)
         rows = open_input(self, X, reset=False)
         out = np.empty(rows.n_rows, dtype=np.int32)
-        return self._map_rows(rows, lambda block: self._consensus.label(edges_of(self._columns(block))), out)
+        return self._map_rows(
+            rows, lambda block: self._consensus.label(edges_of(base_columns(self._models, block))), out
+        )
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Embedding of X by the consensus: rows of unit length, in which the clusters are compact.
@@ -255,7 +258,9 @@ class USENC(RowEstimator):
         check_is_fitted(self)
         rows = open_input(self, X, reset=False)
         out = np.empty((rows.n_rows, self._n_features_out), dtype=np.float32)
-        return self._map_rows(rows, lambda block: self._consensus.lift(edges_of(self._columns(block))), out)
+        return self._map_rows(
+            rows, lambda block: self._consensus.lift(edges_of(base_columns(self._models, block))), out
+        )
 
     def cut(self, n_clusters: int) -> USENC:
         """The same members joined to another number of clusters, without fitting again.
@@ -349,46 +354,6 @@ class USENC(RowEstimator):
             facts = {"data": describe_data(rows, engine), "parameters": parameters}
         with Checkpoint.open(self.checkpoint, facts, seed) as checkpoint:
             yield checkpoint.seed, checkpoint
-
-    def _run_members(
-        self,
-        rows: Rows,
-        recipe: Recipe,
-        seed: np.random.SeedSequence,
-        checkpoint: Checkpoint | None,
-        engine: ThreadEngine,
-    ) -> tuple[list[Model], npt.NDArray[Any]]:
-        """Models and label columns of all members: of those in the checkpoint, and of those made now."""
-        seeds = seed.spawn(self.n_estimators)
-        models: dict[int, Model] = {}
-        base_labels = np.empty((rows.n_rows, self.n_estimators), dtype=recipe.label_type)
-
-        def keep(number: int, member: Member) -> None:
-            models[number] = member.model
-            base_labels[:, number] = member.labels
-
-        def keep_new(number: int, member: Member) -> None:
-            if checkpoint is not None:
-                checkpoint.save(number, member)
-            keep(number, member)
-
-        for number in range(self.n_estimators):
-            member = checkpoint.load(number) if checkpoint is not None else None
-            if member is not None:
-                keep(number, member)
-        missing = {number: seeds[number] for number in range(self.n_estimators) if number not in models}
-        run_members(rows, recipe, missing, keep_new, engine)
-        return [models[number] for number in range(self.n_estimators)], base_labels
-
-    def _columns(self, block: Block) -> npt.NDArray[np.int32]:
-        """Base clusters of prepared rows, numbered through all members."""
-        columns = np.empty((block.shape[0], len(self._models)), dtype=np.int32)
-        first = 0
-        for j, model in enumerate(self._models):
-            columns[:, j] = model.label(block)
-            columns[:, j] += first
-            first += len(model.partition.centers)
-        return columns
 
     def _keep(self, cut: Cut, engine: ThreadEngine) -> None:
         """Set what a fitted estimator has."""
