@@ -13,12 +13,16 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ultraspec import datasets
+
+# name, data set, rows, clusters, peer, at most so many times the peer's time
+Ratio = tuple[str, str, int | None, int, Callable[[int], Any], float]
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -101,6 +105,19 @@ def compare(
             peers.append(clock(lambda: peer.fit(X)))
         ours.append(clock(lambda: make(seed).fit(X)))  # noqa: B023
     return ratio(name, type(peer).__name__, ours, peers, limit)
+
+
+def compare_all(kind: Callable[..., Any], ratios: list[Ratio], result: dict[str, Any], file: str, repeats: int) -> None:
+    """`compare` an estimator of ours with each peer, and store what is found after each."""
+    for name, dataset, n_rows, k, make_peer, limit in ratios:
+        X = read_set(dataset, n_rows)[0].astype(np.float32)
+        make = partial(_with_seed, kind, k)
+        result["ratios"][name] = compare(name, X, make, make_peer(k), limit, repeats)
+        store(file, result)
+
+
+def _with_seed(kind: Callable[..., Any], k: int, seed: int) -> Any:
+    return kind(k, random_state=seed)
 
 
 def ratio(name: str, peer: str, ours: list[float], peers: list[float], limit: float) -> dict[str, Any]:

@@ -10,12 +10,10 @@ import json
 import os
 import statistics
 import tempfile
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-from common import clock, compare, fetch, machine, memory_above_input, python, read_set, store
+from common import Ratio, clock, compare_all, fetch, machine, memory_above_input, python, read_set, store
 from sklearn.cluster import KMeans, SpectralClustering
 from threadpoolctl import threadpool_limits
 
@@ -26,8 +24,7 @@ from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.representatives import select
 from ultraspec.rows import ArrayRows
 
-# name, data set, rows, clusters, peer, at most so many times the peer's time
-RATIOS: list[tuple[str, str, int | None, int, Callable[[int], Any], float]] = [
+RATIOS: list[Ratio] = [
     ("CG-10M", "cg", 10_000_000, 11, lambda k: KMeans(k, n_init=1, random_state=0), 0.5),
     ("CC-10M", "cc", 10_000_000, 3, lambda k: KMeans(k, n_init=1, random_state=0), 0.8),
     ("MNIST", "mnist", None, 10, lambda k: KMeans(k, n_init=1, random_state=0), 0.5),
@@ -41,18 +38,6 @@ RATIOS: list[tuple[str, str, int | None, int, Callable[[int], Any], float]] = [
         0.3,
     ),
 ]
-
-
-def make_own(k: int, seed: int) -> USPEC:
-    return USPEC(k, random_state=seed)
-
-
-def ratios(result: dict[str, Any], repeats: int) -> None:
-    for name, dataset, n_rows, k, make_peer, limit in RATIOS:
-        X = read_set(dataset, n_rows)[0].astype(np.float32)
-        make = partial(make_own, k)
-        result["ratios"][name] = compare(name, X, make, make_peer(k), limit, repeats)
-        store("speed", result)
 
 
 def scaling(result: dict[str, Any], repeats: int) -> None:
@@ -155,7 +140,7 @@ def main() -> None:
     if "peak" in options.only:
         peak(result)
     if "ratios" in options.only:
-        ratios(result, options.repeats)
+        compare_all(USPEC, RATIOS, result, "speed", options.repeats)
     if "scaling" in options.only:
         scaling(result, options.repeats)
     if "memory" in options.only:

@@ -6,18 +6,15 @@ Nothing else should run on the machine meanwhile.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-from common import clock, compare, fetch, machine, memory_above_input, ratio, read_set, store
+from common import Ratio, clock, compare_all, fetch, machine, memory_above_input, ratio, read_set, store
 from sklearn.cluster import KMeans, SpectralClustering
 
 from ultraspec import USENC, consensus
 
-# name, data set, rows, clusters, peer, at most so many times the peer's time
-RATIOS: list[tuple[str, str, int | None, int, Callable[[int], Any], float]] = [
+RATIOS: list[Ratio] = [
     (
         "PenDigits",
         "pendigits",
@@ -29,18 +26,6 @@ RATIOS: list[tuple[str, str, int | None, int, Callable[[int], Any], float]] = [
     ("MNIST", "mnist", None, 10, lambda k: KMeans(k, n_init=1, random_state=0), 8),
     ("CG-10M", "cg", 10_000_000, 11, lambda k: KMeans(k, n_init=1, random_state=0), 6),
 ]
-
-
-def make_own(k: int, seed: int) -> USENC:
-    return USENC(k, random_state=seed)
-
-
-def ratios(result: dict[str, Any], repeats: int) -> None:
-    for name, dataset, n_rows, k, make_peer, limit in RATIOS:
-        X = read_set(dataset, n_rows)[0].astype(np.float32)
-        make = partial(make_own, k)
-        result["ratios"][name] = compare(name, X, make, make_peer(k), limit, repeats)
-        store("speed_usenc", result)
 
 
 def consensus_alone(result: dict[str, Any], repeats: int) -> None:
@@ -79,7 +64,7 @@ def main() -> None:
     if "consensus" in options.only:
         consensus_alone(result, options.repeats)
     if "ratios" in options.only:
-        ratios(result, options.repeats)
+        compare_all(USENC, RATIOS, result, "speed_usenc", options.repeats)
     if "memory" in options.only:
         memory(result)
 

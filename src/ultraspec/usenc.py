@@ -201,10 +201,7 @@ class USENC(RowEstimator):
         reporter = self._reporter()
         with (
             ThreadEngine(self.n_jobs, reporter) as engine,
-            self._open_checkpoint(rows, base_range, engine) as (
-                seed,
-                checkpoint,
-            ),
+            self._open_checkpoint(rows, base_range, engine) as (seed, checkpoint),
         ):
             seeds = seed.spawn(3)
             with reporter.phase("survey"):
