@@ -141,12 +141,13 @@ def kmeans(X, centers, max_iter):
     return labels, path
 
 
-def spread_seeds(X, first, uniforms):
-    """k-means++: each further row is drawn with probability proportional to its squared distance to those chosen."""
-    chosen = [first]
-    for u in uniforms[1:]:
-        nearest = squared_distances(X, X[chosen]).min(axis=1)
-        if not nearest.any():
+def spread_seeds(X, weights, uniforms):
+    """k-means++: each further row is drawn with probability proportional to its weighted squared distance to those
+    chosen; the first by its weight alone."""
+    chosen = []
+    for u in uniforms:
+        masses = weights * squared_distances(X, X[chosen]).min(axis=1) if chosen else weights
+        if not masses.any():
             break
-        chosen.append(int(np.searchsorted(np.cumsum(nearest), u * nearest.sum())))
+        chosen.append(int(np.searchsorted(np.cumsum(masses), u * masses.sum(), side="right")))
     return chosen

@@ -18,11 +18,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ultraspec import _consensus, bipartite, consensus, discretize, metrics, microclusters
 from ultraspec._consensus import ConsensusGraph, Cut, edges_of
-from ultraspec._kernels.kmeans import spread_seeds
 from ultraspec._label_input import read_labels
 from ultraspec.bipartite import ONE, Edges, Spectrum, lift
 from ultraspec.discretize import EmbeddedPoints, Partition
-from ultraspec.kmeans import lloyd
+from ultraspec.kmeans import lloyd, spread_centers
 
 TAUS = st.sampled_from([0.0, 1e-3, 1e-1])
 
@@ -230,12 +229,9 @@ def test_weighted_seeds_are_seeds_among_repeated_rows(n, d, k, seed):
     X = random.standard_normal((n, d)).astype(np.float32)
     weights = random.integers(1, 9, n)
     owners = np.repeat(np.arange(n), weights)
-    first, uniforms = int(random.integers(len(owners))), random.random(k)
-    some, all_rows = np.empty(k, dtype=np.int64), np.empty(k, dtype=np.int64)
-    found = spread_seeds(X, weights.astype(np.float64), int(owners[first]), uniforms[:, None], some)
-    assert spread_seeds(X[owners], ONE, first, uniforms[:, None], all_rows) == found
-    assert found == min(k, n)
-    assert (some[:found] == owners[all_rows[:found]]).all()
+    some = spread_centers(X, weights.astype(np.float64), k, np.random.default_rng(seed))
+    assert (some == spread_centers(X[owners], ONE, k, np.random.default_rng(seed))).all()
+    assert len(some) == min(k, n)
 
 
 def test_sample_of_weighted_rows_is_the_heaviest():
@@ -377,7 +373,7 @@ def test_threads_do_not_matter(missing, n_clusters, monkeypatch):
     """Bit for bit, with many parts and blocks in every pass."""
     monkeypatch.setattr(microclusters, "LEAST_PART_ROWS", 64)
     monkeypatch.setattr(_consensus, "BLOCK_ROWS", 50)
-    monkeypatch.setattr(discretize, "SMALL_BLOCK_EDGES", 2**10)
+    monkeypatch.setattr(bipartite, "SMALL_BLOCK_EDGES", 2**10)
     for seed in range(3):
         _, base = planted(5, n=2000, m=12, noise=0.4, seed=seed, missing=missing)
         one, four = (consensus(base, n_clusters, random_state=seed, n_jobs=n_jobs) for n_jobs in (1, 4))

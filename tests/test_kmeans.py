@@ -13,7 +13,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ultraspec import kmeans
-from ultraspec._kernels.kmeans import spread_seeds
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import RowPoints, lloyd, random_centers, spread_centers
 from ultraspec.rows import ArrayRows, SparseRows
@@ -248,13 +247,9 @@ def test_taken_rows_are_copies():
 def test_spread_seeds(seed, d, kind, k):
     random = np.random.default_rng(seed)
     X = points(kind, int(random.integers(1, 120)), d, random)
-    uniforms, first = random.random(k), int(random.integers(len(X)))
-    chosen = np.empty(k, dtype=np.int64)
-    count = spread_seeds(X, np.ones(1), first, uniforms[:, None], chosen)
-    assert count == min(k, len(np.unique(X, axis=0)))
-    assert chosen[0] == first
-    assert len(np.unique(X[chosen[:count]], axis=0)) == count
-    assert chosen[:count].tolist() == oracle.spread_seeds(X, first, uniforms)
+    found = spread_centers(X, np.ones(1), k, np.random.default_rng(seed))
+    assert len(found) == len(np.unique(found, axis=0)) == min(k, len(np.unique(X, axis=0)))
+    assert (found == X[oracle.spread_seeds(X, np.ones(len(X)), np.random.default_rng(seed).random(k))]).all()
 
 
 def test_spread_centers_are_drawn_by_squared_distance():

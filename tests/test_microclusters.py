@@ -259,7 +259,8 @@ def test_parts_cover_all_rows_and_are_few(n, part_rows):
     assert parts[-1][1] == n
     assert all(a[1] == b[0] for a, b in pairwise(parts))
     assert all(low < high for low, high in parts)
-    assert len(parts) <= microclusters.PARTS
+    assert len(parts) <= max(microclusters.PARTS, 1 + n // microclusters.MOST_PART_ROWS)
+    assert max(high - low for low, high in parts) <= microclusters.MOST_PART_ROWS
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.int64, np.float32, "U3"])

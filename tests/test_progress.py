@@ -94,7 +94,7 @@ def test_a_bar_shows_share_pass_and_time_left(monkeypatch):
     *_, last, _ = [frame for frame in stream.getvalue().split("\r\033[K") if frame]
     assert last == f"USPEC  neighbors           12.00 s  {'█' * 22}{'░' * 8}  75%  pass 2     2.0 s left"
     assert stream.getvalue().endswith("USPEC  neighbors           12.00 s\n")
-    assert console.seconds == {"neighbors": 12.0}
+    assert {name: facts["seconds"] for name, facts in console.profile.items()} == {"neighbors": 12.0}
 
 
 def test_a_phase_that_fails_is_marked(capsys):
@@ -108,8 +108,9 @@ def test_seconds_are_recorded_per_phase(monkeypatch):
     reporter = Silent()
     monkeypatch.setattr(USPEC, "_reporter", lambda self: reporter)
     USPEC(4, random_state=0).fit(blobs()[0])
-    assert list(reporter.seconds) == PHASES
-    assert all(seconds >= 0 for seconds in reporter.seconds.values())
+    assert list(reporter.profile) == PHASES
+    assert all(facts["seconds"] >= 0 for facts in reporter.profile.values())
+    assert all(facts["resident_bytes"] > 2**20 for facts in reporter.profile.values())
 
 
 def test_seconds_of_a_phase_add_up(monkeypatch):
@@ -122,7 +123,7 @@ def test_seconds_of_a_phase_add_up(monkeypatch):
     with contextlib.suppress(KeyError), reporter.phase("graph"):
         now[0] += 4.0
         raise KeyError
-    assert reporter.seconds == {"labels": 3.5, "graph": 4.0}
+    assert {name: facts["seconds"] for name, facts in reporter.profile.items()} == {"labels": 3.5, "graph": 4.0}
 
 
 def test_labels_do_not_depend_on_what_is_shown():

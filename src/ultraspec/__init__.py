@@ -13,6 +13,8 @@ from ultraspec._version import __version__
 if TYPE_CHECKING:
     from ultraspec import datasets, metrics
     from ultraspec._consensus import consensus
+    from ultraspec.persistence import load, save
+    from ultraspec.rows import open_rows
     from ultraspec.usenc import USENC
     from ultraspec.uspec import USPEC
 
@@ -21,10 +23,13 @@ _HOMES = {
     "USPEC": "ultraspec.uspec",
     "consensus": "ultraspec._consensus",
     "datasets": "",
+    "load": "ultraspec.persistence",
     "metrics": "",
+    "open_rows": "ultraspec.rows",
+    "save": "ultraspec.persistence",
 }
 
-__all__ = ["USENC", "USPEC", "__version__", "consensus", "datasets", "metrics"]
+__all__ = ["USENC", "USPEC", "__version__", "consensus", "datasets", "load", "metrics", "open_rows", "save"]
 
 
 def __getattr__(name: str) -> Any:

@@ -158,7 +158,7 @@ class ConsensusGraph:
         """Graph and eigenvectors; refuses what has too few or too many base clusters."""
         wanted = 1 if n_clusters == "auto" else int(n_clusters)
         check_columns(micro.n_columns, wanted)
-        assigned = np.flatnonzero((micro.columns >= 0).any(axis=1))
+        assigned = micro.assigned
         columns, weights = micro.columns[assigned], micro.weights[assigned]
         edges = edges_of(columns)
         degrees = (columns >= 0).sum(axis=1).astype(np.float64)
@@ -168,9 +168,18 @@ class ConsensusGraph:
             reduce_pairs(mine.ids, mine.weights, degrees[part], weights[part], graph.affinity, graph.counts)
 
         blocks = [(low, min(low + BLOCK_ROWS, len(columns))) for low in range(0, len(columns), BLOCK_ROWS)]
-        graph = bipartite.sum_graph(add, edges, micro.n_columns, blocks, engine)
+        graph = bipartite.sum_graph(add, columns.size * columns.shape[1], micro.n_columns, blocks, engine)
         spectrum = bipartite.transfer_cut(graph, max(bipartite.KEPT_VECTORS, wanted + 1), regularization)
         return cls(edges, weights, assigned, len(micro.columns), spectrum, regularization)
+
+    @classmethod
+    def restore(cls, micro: Microclusters, spectrum: bipartite.Spectrum, regularization: float) -> ConsensusGraph:
+        """The graph that eigenvectors were taken of before."""
+        if micro.n_columns != len(spectrum.vectors):
+            raise ValueError("X does not hold the rows that were fitted: some base clusters stay empty.")
+        assigned = micro.assigned
+        edges = edges_of(micro.columns[assigned])
+        return cls(edges, micro.weights[assigned], assigned, len(micro.columns), spectrum, regularization)
 
     def cut(
         self,

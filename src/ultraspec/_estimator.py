@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
 from ultraspec._callbacks import CallbackSupport, report_to_callbacks
-from ultraspec._validation import check_choice, check_integer, check_jobs, check_number
+from ultraspec._validation import check_choice, check_integer, check_jobs, check_number, open_input
 from ultraspec.bipartite import Spectrum
 from ultraspec.engines import ThreadEngine
 from ultraspec.progress import Console, Silent
@@ -47,7 +48,25 @@ def all_or_nothing(fit: F) -> F:
 class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Base of the estimators."""
 
+    _per_row: ClassVar[tuple[str, ...]] = ("labels_",)  # fitted attributes that grow with the rows
     _space: Space
+    _n_rows: int
+    _labels_seed: np.random.SeedSequence
+
+    if not TYPE_CHECKING:  # a type checker would let any name pass
+
+        def __getattr__(self, name: str) -> Any:
+            """Say of what a model file leaves out how to get it; raise for other names what was raised before."""
+            if name in (*self._per_row, "fit_profile_") and "n_clusters_" in vars(self):
+                instead = {"labels_": "predict(X)", "fit_profile_": "fit(X)"}
+                raise AttributeError(
+                    f"This {type(self).__name__} comes from a file, and model files keep nothing of a fit's rows and "
+                    f"run, so there is no {name}. With the rows that were fitted, call "
+                    f"model.{instead.get(name, f'cut({self.n_clusters_}, X).{name}')}.",
+                    name=name,
+                    obj=self,
+                )
+            return object.__getattribute__(self, name)
 
     def _check_graph_parameters(self) -> None:
         """Check the number of clusters and the parameters that choose the graph of rows and representatives."""
@@ -87,6 +106,13 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
                 f"Fit anew with n_clusters={n_clusters}."
             )
 
+    def _open_fitted(self, X: Any) -> Rows:
+        """Row source of the rows that were fitted."""
+        rows = open_input(self, X, reset=False)
+        if rows.n_rows != self._n_rows:
+            raise ValueError(f"X has {rows.n_rows} rows, but {self._n_rows} rows were fitted. Pass the same rows.")
+        return rows
+
     def _console(self) -> Silent:
         return Console(type(self).__name__) if self.verbose else Silent()
 
@@ -103,13 +129,15 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
         check_finite(raw, span[0], getattr(self, "feature_names_in_", None))
         return self._space.prepare_new(raw, range(*span))
 
-    def _map_rows(self, rows: Rows, function: Callable[[Block], npt.NDArray[Any]], out: Any) -> Any:
-        """Fill `out` block by block with what `function` makes of prepared rows."""
+    def _map_rows(
+        self, rows: Rows, function: Callable[[Block], npt.NDArray[Any]], out: Any, engine: ThreadEngine | None = None
+    ) -> Any:
+        """Fill `out` block by block with what `function` makes of prepared rows; opens an engine if none is given."""
 
         def run(span: tuple[int, int]) -> None:
             out[slice(*span)] = function(self._prepare_new(rows, span))
 
-        with ThreadEngine(self.n_jobs) as engine:
+        with ThreadEngine(self.n_jobs) if engine is None else contextlib.nullcontext(engine) as engine:
             engine.map(run, rows.blocks())
         return out
 

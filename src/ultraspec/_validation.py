@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ultraspec.rows import ArrayRows, Rows, SparseRows
+from ultraspec.rows import ArrayRows, FileRows, Rows, SparseRows
 
 
 def check_integer(name: str, value: Any, *, least: int, most: int | None = None, other: str = "") -> None:
@@ -81,14 +81,7 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Rows:
     from sklearn.utils.validation import validate_data
 
     if isinstance(X, Rows):
-        if reset:
-            estimator.n_features_in_ = X.n_features
-        elif X.n_features != estimator.n_features_in_:
-            raise ValueError(
-                f"X has {X.n_features} features, but {type(estimator).__name__} is expecting "
-                f"{estimator.n_features_in_} features as input."
-            )
-        return X
+        return _reset_features(estimator, X) if reset else _match_features(estimator, X)
     _refuse_masked(X)
     X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     if scipy.sparse.issparse(X):
@@ -99,6 +92,55 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Rows:
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X must hold numbers, got {X.dtype}. Turn it into numbers first, for example into seconds.")
     return ArrayRows(X)
+
+
+def _reset_features(estimator: Any, rows: Rows) -> Rows:
+    """Set the estimator's feature count and names to those of a row source."""
+    estimator.n_features_in_ = rows.n_features
+    if rows.names is not None:
+        estimator.feature_names_in_ = np.array(rows.names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    return rows
+
+
+def _match_features(estimator: Any, rows: Rows) -> Rows:
+    """The row source with its columns in the order of the estimator's features; raises if they are others."""
+    kind = type(estimator).__name__
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if fitted is not None and rows.names is not None:
+        if rows.names == fitted.tolist():
+            return rows
+        _check_names(fitted.tolist(), rows.names, in_order=not isinstance(rows, FileRows))
+        return rows.select(fitted.tolist())
+    if rows.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {rows.n_features} features, but {kind} is expecting {estimator.n_features_in_} features as input."
+        )
+    if fitted is not None:
+        warn_user(f"X does not have valid feature names, but {kind} was fitted with feature names", UserWarning)
+    elif rows.names is not None:
+        warn_user(f"X has feature names, but {kind} was fitted without feature names", UserWarning)
+    return rows
+
+
+def _check_names(fitted: list[str], given: list[str], *, in_order: bool) -> None:
+    """Raise, in the words that users of scikit-learn know, where the names are others, or in another order."""
+    problems = [
+        f"Feature names {title}:\n" + "".join(f"- {name}\n" for name in names[:5]) + "- ...\n" * (len(names) > 5)
+        for title, names in (
+            ("unseen at fit time", sorted(set(given) - set(fitted))),
+            ("seen at fit time, yet now missing", sorted(set(fitted) - set(given))),
+        )
+        if names
+    ]
+    if problems:
+        problems.append("Choose the columns that were fitted, as in open_rows(path, columns=[...]).")
+    elif in_order and given != fitted:
+        problems.append("Feature names must be in the same order as they were in fit.")
+    if problems:
+        message = "The feature names should match those that were passed during fit.\n"
+        raise ValueError(message + "".join(problems))
 
 
 def _refuse_masked(X: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +18,15 @@ import scipy.spatial.distance
 
 from ultraspec._kernels import graph as kernels
 from ultraspec._lapack import largest_eigenpairs
+from ultraspec._spool import room_for
 from ultraspec.engines import ThreadEngine
 from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.rows import Block, Rows
 
 KEPT_VECTORS = 60  # eigenvectors that models keep, for other numbers of clusters
 MOST_AUTO_CLUSTERS = 50  # n_clusters="auto" looks for a gap up to here
+BLOCK_ROWS = 32768  # of edges
+SMALL_BLOCK_EDGES = 2**16
 NEGLIGIBLE = 1e-4  # distances of eigenvalues from one below this are alike for `largest_eigengap`
 
 ONE = np.ones(1)  # weight of every row
@@ -59,6 +63,65 @@ class Edges:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def n_neighbors(self) -> int:
+        """K."""
+        return self.ids.shape[1]
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """Ranges that cover all rows in order."""
+        n, K = self.ids.shape
+        step = BLOCK_ROWS if n > 16 * BLOCK_ROWS else SMALL_BLOCK_EDGES // K
+        return [(low, min(low + step, n)) for low in range(0, n, step)]
+
+    def weigh(self, part: slice, sigma: float) -> tuple[Edges, Floats]:
+        """Edges of some rows, whose squared distances become transition probabilities in place, and their degrees."""
+        here, degrees = self[part], np.empty(part.stop - part.start)
+        kernels.transitions(here.weights, sigma, degrees)
+        return here, degrees
+
+    def room(self, dtype: npt.DTypeLike) -> Any:
+        """Room for one value per row."""
+        return np.empty(len(self), dtype=dtype)
+
+
+@dataclass(frozen=True)
+class FoundEdges:
+    """The same edges, found anew whenever some are asked for: where the rows themselves are not in memory."""
+
+    rows: Rows
+    index: RepresentativeIndex
+    sigma: float
+
+    def __getitem__(self, rows: slice | npt.NDArray[np.int64]) -> Edges:
+        if isinstance(rows, slice):
+            return self.weigh(rows, self.sigma)[0]
+        step = self.rows.block_rows
+        parts = [rows[low : low + step] for low in range(0, len(rows), step)]
+        edges = [new_edges(self.rows.take(part), self.index, self.sigma) for part in parts]
+        return Edges(*(np.concatenate(arrays) for arrays in zip(*((e.ids, e.weights) for e in edges), strict=True)))
+
+    def __len__(self) -> int:
+        return self.rows.n_rows
+
+    @property
+    def n_neighbors(self) -> int:
+        """K."""
+        return self.index.n_neighbors
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """Ranges that cover all rows in order."""
+        return self.rows.blocks()
+
+    def weigh(self, part: slice, sigma: float) -> tuple[Edges, Floats]:
+        """Edges of some rows, and their degrees."""
+        edges = Edges(*self.index.query(self.rows.read(part.start, part.stop)))
+        return edges.weigh(slice(0, len(edges)), sigma)
+
+    def room(self, dtype: npt.DTypeLike) -> Any:
+        """Room for one value per row."""
+        return room_for(self.rows, dtype)
 
 
 @dataclass
@@ -101,19 +164,24 @@ class Spectrum:
 
 
 def connect(
-    rows: Rows, index: RepresentativeIndex, engine: ThreadEngine, out: Edges | None = None
-) -> tuple[Edges, float]:
-    """Edges of all rows, written to `out` if it is given, and sigma, the mean distance to the K nearest."""
+    rows: Rows, index: RepresentativeIndex, engine: ThreadEngine, *, keep: bool = True, out: Edges | None = None
+) -> tuple[Edges | FoundEdges, float]:
+    """Edges of all rows, and sigma, the mean distance to the K nearest.
+
+    Edges that are kept are written to `out`, if it has the right shape; others will be found again.
+    """
     n, K = rows.n_rows, index.n_neighbors
-    edges = out if out is not None and out.ids.shape == (n, K) else Edges.empty(n, K)
+    edges = None
+    if keep:
+        edges = out if out is not None and out.ids.shape == (n, K) else Edges.empty(n, K)
 
     def search(span: tuple[int, int]) -> float:
-        part = slice(*span)
-        index.query_into(rows.read(*span), edges.ids[part], edges.weights[part])
-        return float(np.sqrt(edges.weights[part]).sum(dtype=np.float64))
+        part = edges[slice(*span)] if edges is not None else Edges.empty(span[1] - span[0], K)
+        index.query_into(rows.read(*span), part.ids, part.weights)
+        return float(np.sqrt(part.weights).sum(dtype=np.float64))
 
-    total = sum(engine.map(search, rows.blocks()))
-    return edges, total / (n * K) or 1.0
+    sigma = sum(engine.map(search, rows.blocks())) / (n * K) or 1.0
+    return edges if edges is not None else FoundEdges(rows, index, sigma), sigma
 
 
 def new_edges(block: Block, index: RepresentativeIndex, sigma: float) -> Edges:
@@ -123,22 +191,22 @@ def new_edges(block: Block, index: RepresentativeIndex, sigma: float) -> Edges:
     return Edges(ids, weights)
 
 
-def reduce_graph(edges: Edges, sigma: float, p: int, blocks: list[tuple[int, int]], engine: ThreadEngine) -> Graph:
+def reduce_graph(
+    edges: Edges | FoundEdges, sigma: float, p: int, blocks: list[tuple[int, int]], engine: ThreadEngine
+) -> Graph:
     """The graph of the representatives; the edges' weights become transition probabilities in place."""
 
     def add(graph: Graph, part: slice) -> None:
-        degrees = np.empty(part.stop - part.start)
-        kernels.transitions(edges.weights[part], sigma, degrees)
-        kernels.reduce_pairs(edges.ids[part], edges.weights[part], degrees, ONE, graph.affinity, graph.counts)
+        here, degrees = edges.weigh(part, sigma)
+        kernels.reduce_pairs(here.ids, here.weights, degrees, ONE, graph.affinity, graph.counts)
 
-    return sum_graph(add, edges, p, blocks, engine)
+    return sum_graph(add, len(edges) * edges.n_neighbors**2, p, blocks, engine)
 
 
 def sum_graph(
-    add: Callable[[Graph, slice], None], edges: Edges, p: int, blocks: list[tuple[int, int]], engine: ThreadEngine
+    add: Callable[[Graph, slice], None], n_pairs: int, p: int, blocks: list[tuple[int, int]], engine: ThreadEngine
 ) -> Graph:
-    """The graph that ``add(graph, rows)`` adds the upper triangle of, block by block."""
-    n, K = edges.ids.shape
+    """The graph that ``add(graph, rows)`` adds the upper triangle of, block by block; `n_pairs` is what that costs."""
 
     def merge(a: Graph, b: Graph) -> Graph:
         a.affinity += b.affinity
@@ -150,7 +218,7 @@ def sum_graph(
         lambda: Graph(np.zeros((p, p)), np.zeros(p)),
         lambda graph, span: add(graph, slice(*span)),
         merge,
-        most_groups=1 + n * K * K // (2 * p * p),
+        most_groups=1 + n_pairs // (2 * p * p),
     )
     upper = np.triu(graph.affinity, 1)
     graph.affinity += upper.T
@@ -220,9 +288,17 @@ def largest_eigengap(eigenvalues: Floats, regularization: float) -> int:
 
 def lift(edges: Edges, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Embedding of rows: the weighted mean of their representatives' vectors (p, k), scaled to unit length."""
-    out = np.empty((len(edges.ids), vectors.shape[1]), dtype=np.float32)
-    kernels.lift(edges.ids, edges.weights, full_lanes(vectors), out)
-    return out
+    n, K = edges.ids.shape
+    ends = np.arange(0, n * K + 1, K)
+    T = scipy.sparse.csr_array((edges.weights.ravel(), edges.ids.ravel().astype(ends.dtype), ends), (n, len(vectors)))
+    rows = T @ vectors
+    rows /= (np.sqrt(np.einsum("ij,ij->i", rows, rows)) + np.float32(1e-10))[:, None]
+    return rows
+
+
+def lift_room(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Room for the kernels that lift a row by `vectors` of full lanes."""
+    return np.empty(vectors.shape[1] + kernels.LANES, dtype=np.float32)
 
 
 def full_lanes(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from ultraspec._files import digest, write_whole
 from ultraspec._validation import warn_user
 from ultraspec._version import __version__
 from ultraspec.engines import ThreadEngine
@@ -104,18 +105,13 @@ class Checkpoint:
 
     def _digest(self, number: int, arrays: dict[str, Any]) -> str:
         """Checksum of a member's arrays that holds for this run and this member only."""
-        digest = hashlib.sha256(f"{self._run} {number}".encode())
-        for name in sorted(arrays):
-            array = np.ascontiguousarray(arrays[name])
-            digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-            digest.update(array.data)
-        return digest.hexdigest()
+        return digest(f"{self._run} {number}", arrays)
 
 
 def describe_data(rows: Rows, engine: ThreadEngine) -> Facts:
     """Shape, type and checksum of all rows."""
 
-    def digest(span: tuple[int, int]) -> bytes:
+    def checksum_of(span: tuple[int, int]) -> bytes:
         block = rows.read(*span)
         arrays = (block.indptr, block.indices, block.data) if scipy.sparse.issparse(block) else (block,)
         checksum = hashlib.blake2b(digest_size=32)
@@ -124,7 +120,7 @@ def describe_data(rows: Rows, engine: ThreadEngine) -> Facts:
             checksum.update(np.ascontiguousarray(array).data)
         return checksum.digest()
 
-    content = hashlib.sha256(b"".join(engine.map(digest, rows.blocks())))
+    content = hashlib.sha256(b"".join(engine.map(checksum_of, rows.blocks())))
     kind = f"{'sparse ' if rows.sparse else ''}{rows.read(0, 1).dtype}"
     return {"rows": rows.n_rows, "features": rows.n_features, "type": kind, "content": content.hexdigest()}
 
@@ -172,17 +168,8 @@ def _differences(found: Facts, facts: Facts) -> Iterator[str]:
 
 
 def _write(path: Path, fill: Any) -> None:
-    """Write a file under another name, flush it to disk and rename it."""
-    scratch = path.with_name(path.name + ".tmp")
-    try:
-        with open(scratch, "wb") as file:
-            fill(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, path)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
+    """Write a file, whole or not at all; the folder is this process's alone, so one other name will do."""
+    write_whole(path, fill, scratch=path.with_name(path.name + ".tmp"))
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ edges alone. A pass costs O(N K k) instead of O(N k^2).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from ultraspec._kernels import graph as graph_kernels
 from ultraspec._kernels import kmeans as kernels
 from ultraspec._lazy import lazy
 from ultraspec._validation import warn_user
-from ultraspec.bipartite import ONE, Edges, Spectrum, full_lanes, lift
+from ultraspec.bipartite import ONE, Edges, FoundEdges, Spectrum, full_lanes, lift, lift_room
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import (
     Assign,
@@ -37,11 +38,9 @@ from ultraspec.rows import sample_indices
 
 SAMPLE_ROWS = 50_000
 SEED_ROWS = 20_000
-SAMPLE_GROWTH = 16
+LARGE_SAMPLE = 16  # times as many rows settle the centres: more would move no label but by chance
 SETTLED = 3e-5  # share of the sum of squares that a further step would gain when a large fit stops
 ROUGH = 1e-3  # the same for a start that is only compared with others
-BLOCK_ROWS = 32768
-SMALL_BLOCK_EDGES = 2**16
 LEAST_WEIGHTED = 4000
 HEAVY_SHARE = 0.95  # of the weight that the heaviest rows of a sample hold
 MARGIN = 1e-5  # by which one centre must be nearer than all others to be taken without a row's scale
@@ -52,7 +51,7 @@ class EmbeddedPoints(Points):
 
     Parameters
     ----------
-    edges : Edges
+    edges : Edges or FoundEdges
         Transition probabilities of the rows.
     vectors : ndarray of shape (p, k), float32
         Vectors of the representatives.
@@ -64,7 +63,7 @@ class EmbeddedPoints(Points):
 
     def __init__(
         self,
-        edges: Edges,
+        edges: Edges | FoundEdges,
         vectors: npt.NDArray[np.float32],
         weights: Weights = ONE,
         scales: npt.NDArray[np.float32] | None = None,
@@ -77,7 +76,7 @@ class EmbeddedPoints(Points):
 
     def blocks(self) -> list[Span]:
         """Ranges that cover all rows in order."""
-        return edge_blocks(self._edges)
+        return self._edges.blocks()
 
     def measure(self, engine: ThreadEngine) -> None:
         """Compute the scales of all rows, which k-means needs, if they are not there yet."""
@@ -87,7 +86,7 @@ class EmbeddedPoints(Points):
 
         def run(span: Span) -> None:
             edges = self._edges[slice(*span)]
-            graph_kernels.lift_scales(edges.ids, edges.weights, vectors, scales[slice(*span)])
+            graph_kernels.lift_scales(edges.ids, edges.weights, vectors, lift_room(vectors), scales[slice(*span)])
 
         engine.map(run, self.blocks())
         self._scales = scales
@@ -107,13 +106,17 @@ class EmbeddedPoints(Points):
         scales = None if self._scales is None else self._scales[rows]
         return EmbeddedPoints(self._edges[rows], self._vectors, weights, scales)
 
+    def draw(self, k: int, random: np.random.Generator) -> Centers:
+        """`k` starting centres: rows drawn evenly."""
+        return self.take(sample_indices(self.n_rows, k, random))
+
     def spread(self, k: int, random: np.random.Generator) -> Centers:
         """`k` starting centres by k-means++; fewer if there are fewer distinct rows.
 
         Weighted rows are few and some weigh much: there, a step may try several.
         """
         trials = 2 + int(np.log(k)) if len(self.weights) > 1 else 1
-        return spread_centers(lift(self._edges, self._vectors), self.weights, k, random, trials)
+        return spread_centers(lift(self._edges[slice(0, self.n_rows)], self._vectors), self.weights, k, random, trials)
 
     def means(self, sums: Sums, counts: Weights) -> Centers:
         """Each cluster's total weight on representatives times their vectors, divided by its rows."""
@@ -131,18 +134,11 @@ class EmbeddedPoints(Points):
         def assign(span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
             here = slice(*span)
             edges, scales, weights = self._edges[here], all_scales[here], self.weights_of(here)
-            changed = kernels.assign_embedded(edges.ids, edges.weights, scales, *table, labels, sq)
+            changed = kernels.assign_embedded(edges.ids, edges.weights, scales, *table, *_score_room(table), labels, sq)
             kernels.add_edges(edges.ids, edges.weights, scales, weights, labels, sums)
             return int(changed)
 
         return assign
-
-
-def edge_blocks(edges: Edges) -> list[Span]:
-    """Ranges that cover all rows in order."""
-    n, K = edges.ids.shape
-    step = BLOCK_ROWS if n > 16 * BLOCK_ROWS else SMALL_BLOCK_EDGES // K
-    return [(low, min(low + step, n)) for low in range(0, n, step)]
 
 
 def score_table(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Centers, Centers]:
@@ -156,6 +152,12 @@ def score_table(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Cen
     half_norms = np.full(products.shape[1], np.inf, dtype=np.float32)
     half_norms[:k] = 0.5 * (centers**2).sum(axis=1)
     return products, half_norms
+
+
+def _score_room(table: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Room for a row's scores of all centres, and the same bytes as integers."""
+    halves = np.empty(table[0].shape[1], dtype=np.float32)
+    return halves, halves.view(np.int32)
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,9 @@ class Partition:
     def label(self, edges: Edges) -> Labels:
         """Labels of rows, by the arithmetic of the fit's last pass."""
         labels = np.empty(len(edges), dtype=np.int32)
-        kernels.label_embedded(edges.ids, edges.weights, *self._tables, labels)
+        vectors, *table = self._tables
+        room = lift_room(vectors), *_score_room(table)
+        kernels.label_embedded(edges.ids, edges.weights, vectors, *table, *room, labels)
         return labels
 
     def lift(self, edges: Edges) -> npt.NDArray[np.float32]:
@@ -232,22 +236,34 @@ def kmeans(
     """k-means on embedded rows.
 
     `n_init` k-means++ starts run on a sample of rows until no label changes; the best of them is carried on over a
-    larger sample and at last over all rows, until moving the centres no longer pays. Data no larger than the first
-    sample settles completely. Of weighted rows the heaviest are the sample, and the best start then settles on all.
+    larger sample, or all rows if they are not many more, until moving the centres no longer pays. Data no larger than
+    the first sample settles completely. Of weighted rows the heaviest are the sample, and the best start then settles
+    on all. What is found has labels of the last sample's rows, which `label_all` gives for all.
     """
     weighted = len(points.weights) > 1
     best = rough_kmeans(points, k, n_init, max_iter, random, engine, tol=ROUGH if weighted else 0.0)
     if weighted:
         points.measure(engine)
         return lloyd(points, best.means, engine, max_iter=max_iter)
-    n, size = points.n_rows, len(best.labels)
-    while size < n:
-        size *= SAMPLE_GROWTH
-        sample = points.sample(size, random) if 2 * size < n else points
+    if len(best.labels) < points.n_rows:
+        sample = points if points.n_rows <= settling_rows(k) else points.sample(settling_rows(k) // 2, random)
         sample.measure(engine)
         best = lloyd(sample, best.means, engine, max_iter=max_iter, tol=SETTLED)
-        size = max(size, sample.n_rows)
     return best
+
+
+def settling_rows(k: int) -> int:
+    """Rows up to which all of them settle the centres; of more, half as many do."""
+    return 2 * LARGE_SAMPLE * _sample_size(k)
+
+
+def quick_kmeans(
+    points: EmbeddedPoints, k: int, max_iter: int, random: np.random.Generator, engine: ThreadEngine
+) -> Clustering:
+    """A few iterations on a sample from rows drawn evenly: rough, and so each time another, as an ensemble wants it."""
+    sample = points.sample(_sample_size(k), random)
+    sample.measure(engine)
+    return lloyd(sample, sample.draw(k, random), engine, max_iter=max_iter)
 
 
 def rough_kmeans(
@@ -276,7 +292,7 @@ def _sample_size(k: int) -> int:
     return max(SAMPLE_ROWS, 500 * k)
 
 
-def label_all(edges: Edges, partition: Partition, out: npt.NDArray[Any], engine: ThreadEngine) -> Partition:
+def label_all(edges: Edges | FoundEdges, partition: Partition, out: Any, engine: ThreadEngine) -> Partition:
     """Write the cluster of every row to `out`; returns the clusters that have rows, as `out` numbers them."""
     k = len(partition.centers)
 
@@ -285,11 +301,13 @@ def label_all(edges: Edges, partition: Partition, out: npt.NDArray[Any], engine:
         out[slice(*span)] = labels
         return np.bincount(labels, minlength=k)
 
-    used = np.flatnonzero(sum(engine.map(run, edge_blocks(edges))))
+    blocks = edges.blocks()
+    used = np.flatnonzero(sum(engine.map(run, blocks)))
     if used.size < k:
         numbers = np.zeros(k, dtype=out.dtype)
         numbers[used] = np.arange(used.size)
-        out[:] = numbers[out]
+        for span in blocks:
+            out[slice(*span)] = numbers[out[slice(*span)]]
     return replace(partition, centers=partition.centers[used])
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec._kernels import kmeans as kernels
-from ultraspec._kernels.search import even_features, nearest_in_group_tiles
+from ultraspec._kernels.search import TILE, even_features, nearest_in_group_tiles, tile_room
 from ultraspec._kernels.sparse import sparse_products
 from ultraspec.engines import ThreadEngine
 from ultraspec.rows import Block, Rows, sample_indices
@@ -188,8 +188,8 @@ class _RowAssigner:
         products = np.empty((block.shape[0], len(self._centers)), dtype=np.float32)
         sparse_products(block.indptr, block.indices, block.data, self._table, products)
         norms = np.asarray(block.multiply(block).sum(axis=1), dtype=np.float32).ravel()
-        matrix = block.indptr, block.indices, block.data
-        return int(kernels.assign_sparse_products(*matrix, self._table, products, self._norms, norms, labels, sq))
+        args = block.indptr, block.indices, block.data, self._table, products, products.view(np.int32)
+        return int(kernels.assign_sparse_products(*args, self._norms, self._half_norms, norms, labels, sq))
 
     def _by_products(
         self, block: Centers, shadows: Centers, norms: Centers, labels: Labels, sq: Squares, moved_only: bool = False
@@ -198,9 +198,9 @@ class _RowAssigner:
         centers, table, half_norms = self._centers, self._table, self._half_norms
         if moved_only:
             centers, table, half_norms = self._moved_centers, self._moved_table, self._moved_half_norms
-        bounds = self._shadow.slack, product_error(shadows.shape[1])
-        changed = kernels.assign_dense_products(block, centers, shadows @ table, half_norms, norms, *bounds, labels, sq)
-        return int(changed)
+        products, bounds = shadows @ table, (self._shadow.slack, product_error(shadows.shape[1]))
+        args = block, centers, products, products.view(np.int32), half_norms, norms, *bounds
+        return int(kernels.assign_dense_products(*args, labels, sq))
 
     def _by_moved(self, block: Centers, moved: npt.NDArray[np.intp], labels: Labels, sq: Squares) -> int:
         """Where a row's own centre stayed or came nearer, only the moved centres can be nearer still."""
@@ -226,7 +226,9 @@ class _RowAssigner:
 def assign_direct(block: Centers, even_centers: Centers, labels: Labels, sq: Squares) -> int:
     """Label rows of few features with the nearest centre, all rows being one group; returns how many labels changed."""
     before, one_group = labels.copy(), np.zeros(len(block), dtype=np.int32)
-    nearest_in_group_tiles(block, one_group, even_centers, np.array([0, len(even_centers)]), labels, sq)
+    groups = one_group, even_centers, np.array([0, len(even_centers)])
+    room = *tile_room(even_centers, len(block), 1), np.empty(TILE, dtype=np.int32)
+    nearest_in_group_tiles(block, *groups, *room, labels, sq)
     return int(np.count_nonzero(labels != before))
 
 
@@ -322,12 +324,40 @@ def random_centers(rows: Rows, k: int, random: np.random.Generator) -> Centers:
 
 
 def spread_centers(X: Centers, weights: Weights, k: int, random: np.random.Generator, trials: int = 1) -> Centers:
-    """`k` rows of an array by k-means++, the best of some `trials` a step; fewer if there are fewer distinct rows."""
-    chosen = np.empty(k, dtype=np.int64)
-    if len(weights) > 1:
-        first = int(np.searchsorted(np.cumsum(weights), random.random() * weights.sum(), side="right"))
-        first = min(first, len(X) - 1)
-    else:
-        first = int(random.integers(len(X)))
-    found = kernels.spread_seeds(X, weights, first, random.random((k, trials)), chosen)
-    return X[chosen[:found]]
+    """`k` rows of an array by k-means++; fewer if there are fewer distinct rows.
+
+    Of several `trials` a step takes the one that leaves the least sum of squares. `weights` are of each row or of every
+    row; they multiply a row's chance.
+    """
+    columns = np.ascontiguousarray(X.T)  # few and long: NumPy is fast along them
+    at = _draw(np.broadcast_to(weights, len(X)), float(random.random()))
+    chosen, nearest = [at], _squared_to(columns, at)
+    while len(chosen) < k:
+        masses = weights * nearest
+        if not masses.any():
+            break
+        tries = []
+        for uniform in random.random(trials):
+            at = _draw(masses, float(uniform))
+            left = np.minimum(nearest, _squared_to(columns, at))
+            tries.append((float((weights * left).sum()), at, left))
+        _, at, nearest = min(tries, key=lambda found: found[0])
+        chosen.append(at)
+    return X[chosen]
+
+
+def _squared_to(columns: Centers, at: int) -> Squares:
+    """Squared distances of all points, given by columns, to one of them."""
+    total = np.zeros(columns.shape[1], dtype=np.float32)
+    for column in columns:
+        away = column - column[at]
+        away *= away
+        total += away
+    return total
+
+
+def _draw(masses: Weights, uniform: float) -> int:
+    """Index drawn in proportion to masses, some of which are positive."""
+    running = np.cumsum(masses, dtype=np.float64)
+    at = int(np.searchsorted(running, uniform * running[-1], side="right"))
+    return at if at < len(masses) else int(np.flatnonzero(masses)[-1])

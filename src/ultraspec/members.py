@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec import discretize
+from ultraspec._spool import as_array, columns_of, matrix_for
 from ultraspec.bipartite import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.phases import GraphOptions, Model, embed
@@ -83,14 +84,15 @@ def gather_members(
     seeds: Sequence[np.random.SeedSequence],
     checkpoint: Checkpoint | None,
     engine: ThreadEngine,
-) -> tuple[list[Model], Column]:
-    """Models and label columns (n, m) of all members: of those in the checkpoint, and of those made now."""
+) -> tuple[list[Model], Any]:
+    """Models and labels, as in `matrix_for`, of all members: of those in the checkpoint, and of those made now."""
     models: dict[int, Model] = {}
-    base_labels = np.empty((rows.n_rows, len(seeds)), dtype=recipe.label_type)
+    base_labels = matrix_for(rows, len(seeds), recipe.label_type)
+    columns = columns_of(base_labels)
 
     def keep(number: int, member: Member) -> None:
         models[number] = member.model
-        base_labels[:, number] = member.labels
+        columns[number][:] = member.labels
 
     def keep_new(number: int, member: Member) -> None:
         if checkpoint is not None:
@@ -106,15 +108,18 @@ def gather_members(
     return [models[number] for number in range(len(seeds))], base_labels
 
 
+def label_members(models: Sequence[Model], block: Block) -> npt.NDArray[np.int32]:
+    """Labels (n, m) of prepared rows by each member."""
+    labels = np.empty((block.shape[0], len(models)), dtype=np.int32)
+    for j, model in enumerate(models):
+        labels[:, j] = model.label(block)
+    return labels
+
+
 def base_columns(models: Sequence[Model], block: Block) -> npt.NDArray[np.int32]:
     """Base clusters of prepared rows, numbered through all members."""
-    columns = np.empty((block.shape[0], len(models)), dtype=np.int32)
-    first = 0
-    for j, model in enumerate(models):
-        columns[:, j] = model.label(block)
-        columns[:, j] += first
-        first += len(model.partition.centers)
-    return columns
+    sizes = [len(model.partition.centers) for model in models]
+    return label_members(models, block) + np.cumsum([0, *sizes[:-1]], dtype=np.int32)
 
 
 def run_members(
@@ -152,7 +157,7 @@ def run_member(rows: Rows, recipe: Recipe, seed: np.random.SeedSequence, engine:
 
 def _run(
     rows: Rows, recipe: Recipe, seed: np.random.SeedSequence, engine: ThreadEngine, room: Edges | None
-) -> tuple[Member, Edges]:
+) -> tuple[Member, Edges | None]:
     """One member, and its edges, which the next may overwrite."""
     seeds = seed.spawn(4)
     low, high = recipe.base_clusters
@@ -161,8 +166,9 @@ def _run(
     with engine.reporter.phase("labels"):
         points = discretize.EmbeddedPoints(found.edges, found.spectrum.vectors[:, :k])
         chance = np.random.default_rng(seeds[3])
-        centers = discretize.rough_kmeans(points, k, 1, recipe.max_iter, chance, engine).centers
-        labels = np.empty(rows.n_rows, dtype=recipe.label_type)
+        centers = discretize.quick_kmeans(points, k, recipe.max_iter, chance, engine).centers
+        labels = found.edges.room(recipe.label_type)
         partition = discretize.Partition(found.spectrum, centers)
         partition = discretize.label_all(found.edges, partition, labels, engine)
-    return Member(Model(found.index, found.sigma, partition), labels), found.edges
+    room = found.edges if isinstance(found.edges, Edges) else None
+    return Member(Model(found.index, found.sigma, partition), as_array(labels)), room

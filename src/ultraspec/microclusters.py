@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._kernels.labels import fill_slots, number_rows
+from ultraspec._spool import as_array, room_like
 from ultraspec.bipartite import ONE
 from ultraspec.engines import ThreadEngine
 
 PARTS = 32  # of a label matrix, each with a table of its own
-LEAST_PART_ROWS = 65536
+LEAST_PART_ROWS, MOST_PART_ROWS = 2**16, 2**21
 ENCODED_ROWS = 4096  # of a matrix at a time
 FIRST_ROOM = 2**12  # distinct rows that a table has room for at first
 UNASSIGNED = -1
@@ -38,7 +39,7 @@ class Microclusters:
         Number of each microcluster's base cluster among all base clusters; -1 where it has none.
     weights : ndarray of shape (M,), float64
         Rows in each microcluster.
-    places : ndarray of shape (N,), int32
+    places : ndarray or Spool of shape (N,), int32
         Place of each row's microcluster in the list of its part of the rows, see `parts`.
     lists : list of ndarrays
         Microclusters that occur in each part.
@@ -48,7 +49,7 @@ class Microclusters:
 
     columns: npt.NDArray[np.int32]
     weights: npt.NDArray[np.float64]
-    places: npt.NDArray[np.int32]
+    places: Any
     lists: list[npt.NDArray[np.int32]]
     values: list[Column]
 
@@ -57,31 +58,42 @@ class Microclusters:
         """Base clusters in all clusterings together."""
         return sum(map(len, self.values))
 
+    @property
+    def assigned(self) -> npt.NDArray[np.intp]:
+        """Microclusters that have a base cluster."""
+        return np.flatnonzero((self.columns >= 0).any(axis=1))
+
     def spread(self, values: npt.NDArray[Any], engine: ThreadEngine) -> npt.NDArray[Any]:
         """Values of microclusters for all rows."""
-        out = np.empty(len(self.places), dtype=values.dtype)
+        out = room_like(self.places, values.dtype)
 
         def run(part: tuple[tuple[int, int], npt.NDArray[np.int32]]) -> None:
             here = slice(*part[0])
-            np.take(values[part[1]], self.places[here], out=out[here])
+            out[here] = values[part[1]][self.places[here]]
 
         engine.map(run, list(zip(parts(len(out)), self.lists, strict=True)))
-        return out
+        return as_array(out)
 
 
 def parts(n: int) -> list[tuple[int, int]]:
     """Ranges of rows: few, as each has a table of its own."""
-    step = max(LEAST_PART_ROWS, -(-n // PARTS))
+    step = min(MOST_PART_ROWS, max(LEAST_PART_ROWS, -(-n // PARTS)))
     return [(low, min(low + step, n)) for low in range(0, n, step)]
 
 
 def find(labels: LabelMatrix, engine: ThreadEngine) -> Microclusters:
     """Microclusters of a label matrix of integers, in which -1 means not assigned."""
-    n = len(labels) if isinstance(labels, np.ndarray) else len(labels[0])
-    spans = parts(n)
+    spans = parts(len(labels) if isinstance(labels, np.ndarray) else len(labels[0]))
     coding = _Coding.of(labels, spans, engine)
-    places = np.empty(n, dtype=np.int32)
-    found = engine.map(lambda span: _distinct(coding.encode(slice(*span)), ONE, places[slice(*span)]), spans)
+    places = room_like(coding.columns[0], np.int32)
+
+    def distinct(span: tuple[int, int]) -> tuple[Keys, npt.NDArray[np.float64]]:
+        here = np.empty(span[1] - span[0], dtype=np.int32)
+        found = _distinct(coding.encode(slice(*span)), ONE, here)
+        places[slice(*span)] = here
+        return found
+
+    found = engine.map(distinct, spans)
     ends = np.cumsum([len(keys) for keys, _ in found])
     numbers = np.empty(ends[-1], dtype=np.int32)
     all_keys, all_counts = (np.concatenate(arrays) for arrays in zip(*found, strict=True))

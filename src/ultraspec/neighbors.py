@@ -109,13 +109,15 @@ class RepresentativeIndex:
             self._query_lists(block, ids, sq)
 
     def _query_tiles(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
-        n = len(block)
+        n, K = ids.shape
         centers, R = self._even_features
         groups, owners = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
         to_owner = np.empty(n, dtype=np.float32)
         assign_direct(block, centers, groups, to_owner)
-        search.nearest_in_group_tiles(block, groups, R, self.starts, owners, to_owner)
-        search.search_tiles(block, owners, to_owner, R, *self._neighborhoods, ids, sq)
+        room = search.tile_room(R, n, len(R))
+        best = np.empty((K, search.TILE), dtype=np.float32), np.empty((K + 1, search.TILE), dtype=np.int32)
+        search.nearest_in_group_tiles(block, groups, R, self.starts, *room, best[1][0], owners, to_owner)
+        search.search_tiles(block, owners, to_owner, R, *self._neighborhoods, *room, *best, ids, sq)
 
     def _query_lists(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
         n, R = len(block), self.representatives
@@ -124,8 +126,9 @@ class RepresentativeIndex:
         shadows, lengths = self._shadow.cast(block)
         slack, error = self._shadow.slack, rounding_bound(shadows.shape[1])
         table, half_norms = self._center_products
-        products = shadows @ table
-        assign_dense_products(block, self.centers, products, half_norms, lengths, slack, error, groups, to_owner)
+        scores = shadows @ table
+        products = scores, scores.view(np.int32)
+        assign_dense_products(block, self.centers, *products, half_norms, lengths, slack, error, groups, to_owner)
         rows, points = (block, shadows, lengths, slack), (R, self._shadows)
         order = np.argsort(groups, kind="stable")
         search.nearest_in_group(*rows, order, *points, self.starts, groups, owners, to_owner)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec import bipartite, discretize, representatives
+from ultraspec._spool import stays_in_memory
 from ultraspec.engines import ThreadEngine
 from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.rows import Block, Rows
@@ -39,7 +40,7 @@ class Embedding:
 
     index: RepresentativeIndex
     sigma: float
-    edges: bipartite.Edges
+    edges: bipartite.Edges | bipartite.FoundEdges
     graph: bipartite.Graph
     spectrum: bipartite.Spectrum
 
@@ -117,7 +118,9 @@ def embed(
     with phase("neighbors"):
         exact = options.neighbors == "exact"
         index = RepresentativeIndex.build(R, options.n_neighbors, options.neighborhood_factor, exact, chance[1], engine)
-        edges, sigma = bipartite.connect(rows, index, engine, out)
+        few = rows.n_rows <= discretize.settling_rows(n_vectors)  # k-means goes over all of them many times
+        keep = few or stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors)
+        edges, sigma = bipartite.connect(rows, index, engine, keep=keep, out=out)
     with phase("graph"):
         graph = bipartite.reduce_graph(edges, sigma, len(R), rows.blocks(), engine)
     with phase("eigenvectors"):

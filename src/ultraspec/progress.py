@@ -11,7 +11,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
+
+from ultraspec._memory import resident_bytes
 
 
 class Silent:
@@ -19,25 +21,36 @@ class Silent:
 
     Attributes
     ----------
-    seconds : dict
-        Time spent in each phase that has ended.
+    profile : dict
+        For each phase, the seconds spent there so far and the most resident memory seen, in bytes (None where the
+        system does not tell).
     """
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+        self.profile: dict[str, dict[str, Any]] = {}
+        self._phase_name = ""
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Run the body as the phase `name`."""
         started = time.perf_counter()
+        facts = self.profile.setdefault(name, {"seconds": 0.0, "resident_bytes": None})
+        self._phase_name = name
         self.begin_phase(name)
         done = False
         try:
             yield
             done = True
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+            facts["seconds"] += time.perf_counter() - started
+            self.measure()
             self.end_phase(name, done)
+
+    def measure(self) -> None:
+        """Look at the memory in use; engines ask for it after every pass."""
+        facts, now = self.profile.get(self._phase_name), resident_bytes()
+        if facts is not None and now is not None:
+            facts["resident_bytes"] = max(now, facts["resident_bytes"] or 0)
 
     def begin_phase(self, name: str) -> None:
         """A phase starts."""
@@ -74,6 +87,10 @@ class MemberReporter(Silent):
     def begin_phase(self, name: str) -> None:
         """Pass the name on."""
         self._outer.note(name)
+
+    def measure(self) -> None:
+        """Count it for the phase of all members."""
+        self._outer.measure()
 
 
 class Console(Silent):

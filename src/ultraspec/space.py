@@ -106,7 +106,8 @@ class PreparedRows(Rows):
 
     def __init__(self, rows: Rows, space: Space) -> None:
         self._rows, self._space = rows, space
-        self.n_rows, self.n_features, self.sparse = rows.n_rows, rows.n_features, rows.sparse
+        self.n_rows, self.n_features = rows.n_rows, rows.n_features
+        self.sparse, self.in_memory = rows.sparse, rows.in_memory
 
     @property
     def block_rows(self) -> int:

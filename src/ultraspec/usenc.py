@@ -15,10 +15,12 @@ from ultraspec import microclusters, representatives
 from ultraspec._callbacks import with_callbacks
 from ultraspec._consensus import ConsensusGraph, Cut, edges_of
 from ultraspec._estimator import RowEstimator, all_or_nothing
+from ultraspec._spool import as_array, matrix_for
 from ultraspec._validation import check_choice, check_integer, open_input, seed_sequence, warn_user
 from ultraspec.checkpoint import Checkpoint, describe_data
+from ultraspec.discretize import Partition
 from ultraspec.engines import ThreadEngine
-from ultraspec.members import Recipe, base_columns, gather_members, prepare
+from ultraspec.members import Recipe, base_columns, gather_members, label_members, prepare
 from ultraspec.microclusters import Microclusters
 from ultraspec.phases import GraphOptions
 from ultraspec.rows import Rows
@@ -99,6 +101,8 @@ class USENC(RowEstimator):
         Passes that the last k-means made over all microclusters (groups of rows with equal base labels).
     n_clusters_ : int
         Number of clusters found.
+    fit_profile_ : dict
+        For each phase of the fit, its ``seconds`` and the most resident memory seen, ``resident_bytes``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -132,6 +136,8 @@ class USENC(RowEstimator):
     >>> model.confidence_.max()
     np.float32(1.0)
     """
+
+    _per_row = ("labels_", "base_labels_", "confidence_")
 
     def __init__(
         self,
@@ -212,13 +218,16 @@ class USENC(RowEstimator):
                 models, base_labels = gather_members(prepared, recipe, members, checkpoint, engine)
             del prepared
             with reporter.phase("consensus"):
-                micro = microclusters.find(base_labels, engine)
+                whole = isinstance(base_labels, np.ndarray)
+                micro = microclusters.find(base_labels if whole else base_labels.columns, engine)
                 graph = ConsensusGraph.build(micro, self.n_clusters, self.regularization, engine)
                 cut = graph.cut(self.n_clusters, self.n_init, self.max_iter, seeds[2], engine)
-                self._space, self._models, self.base_labels_ = space, models, base_labels
-                self._graph, self._labels_seed = (micro, graph), seeds[2]
-                self._keep(cut, engine)
+                self._space, self._models, self.base_labels_ = space, models, as_array(base_labels)
+                self._graph, self._labels_seed, self._n_rows = (micro, graph), seeds[2], rows.n_rows
+                self._label_type = self.base_labels_.dtype
+                self._keep_cut(cut, engine)
             reporter.close()
+        self.fit_profile_ = reporter.profile
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
@@ -259,13 +268,15 @@ class USENC(RowEstimator):
             rows, lambda block: self._consensus.lift(edges_of(base_columns(self._models, block))), out
         )
 
-    def cut(self, n_clusters: int) -> USENC:
+    def cut(self, n_clusters: int, X: Any = None) -> USENC:
         """The same members joined to another number of clusters, without fitting again.
 
         Parameters
         ----------
         n_clusters : int
             Number of clusters, up to 60 (or what was fitted, if more).
+        X : array-like, optional
+            The rows that were fitted. Needed only where the model was loaded, as model files keep no base labels.
 
         Returns
         -------
@@ -284,13 +295,15 @@ class USENC(RowEstimator):
         self._check_cut(n_clusters, self._consensus.spectrum)
         reporter = self._console()
         with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("consensus"):
-            if self._graph is None:  # not kept in files
-                micro = microclusters.find(self.base_labels_, engine)
-                self._graph = micro, ConsensusGraph.build(micro, int(n_clusters), self.regularization, engine)
             other = copy.copy(self)
-            other.n_clusters, other._graph = int(n_clusters), self._graph
-            found = self._graph[1].cut(int(n_clusters), self.n_init, self.max_iter, self._labels_seed, engine)
-            other._keep(found, engine)
+            if X is None:
+                self._graph = other._graph = self._graph or self._restore_graph(engine)
+            else:
+                other.base_labels_ = self._label_fitted(X, engine)
+                other._graph = other._restore_graph(engine)
+            other.n_clusters = int(n_clusters)
+            found = other._graph[1].cut(int(n_clusters), self.n_init, self.max_iter, self._labels_seed, engine)
+            other._keep_cut(found, engine)
         return other
 
     def _check_parameters(self) -> None:
@@ -352,16 +365,33 @@ class USENC(RowEstimator):
         with Checkpoint.open(self.checkpoint, facts, seed) as checkpoint:
             yield checkpoint.seed, checkpoint
 
-    def _keep(self, cut: Cut, engine: ThreadEngine) -> None:
+    def _label_fitted(self, X: Any, engine: ThreadEngine) -> npt.NDArray[Any]:
+        """Base labels of the rows that were fitted."""
+        rows = self._open_fitted(X)
+        out = matrix_for(rows, len(self._models), self._label_type)
+        return as_array(self._map_rows(rows, lambda block: label_members(self._models, block), out, engine))
+
+    def _restore_graph(self, engine: ThreadEngine) -> tuple[Microclusters, ConsensusGraph]:
+        """Microclusters and their graph, which pickles leave out; model files leave out the base labels too."""
+        if "base_labels_" not in vars(self):
+            raise ValueError("This model holds no rows: it came from a file. Call cut(n_clusters, X).")
+        micro = microclusters.find(self.base_labels_, engine)
+        return micro, ConsensusGraph.restore(micro, self._consensus.spectrum, self.regularization)
+
+    def _keep_cut(self, cut: Cut, engine: ThreadEngine) -> None:
         """Set what a fitted estimator has."""
         micro: Microclusters = self._graph[0]
-        self._consensus = cut.partition
         self.labels_ = micro.spread(cut.labels, engine)
         self.confidence_ = micro.spread(cut.backing(micro), engine)
-        self.n_clusters_ = len(cut.partition.centers)
-        self.n_iter_ = cut.n_iter
-        self.eigenvalues_ = cut.partition.spectrum.eigenvalues
-        self._n_features_out = cut.partition.centers.shape[1]
+        self._keep(cut.partition, cut.n_iter)
+
+    def _keep(self, partition: Partition, n_iter: int) -> None:
+        """Set what a fitted estimator has beside attributes of its rows, which a loaded one has not."""
+        self._consensus = partition
+        self.n_clusters_ = len(partition.centers)
+        self.n_iter_ = n_iter
+        self.eigenvalues_ = partition.spectrum.eigenvalues
+        self._n_features_out = partition.centers.shape[1]
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without what `cut` can make again from the base labels."""

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from ultraspec import bipartite, discretize
 from ultraspec._callbacks import with_callbacks
 from ultraspec._estimator import RowEstimator, all_or_nothing
+from ultraspec._spool import as_array, stays_in_memory
 from ultraspec._validation import open_input, seed_sequence, warn_user
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Clustering
 from ultraspec.phases import GraphOptions, Model, embed
 from ultraspec.space import PreparedRows
 
@@ -71,9 +71,11 @@ class USPEC(RowEstimator):
     eigenvalues_ : ndarray, float64
         Largest eigenvalues of the representatives' normalised affinity, descending from 1.
     n_iter_ : int
-        Passes that the last k-means made over all rows.
+        Iterations of the k-means that gave the centres.
     n_clusters_ : int
         Number of clusters found.
+    fit_profile_ : dict
+        For each phase of the fit, its ``seconds`` and the most resident memory seen, ``resident_bytes``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -174,12 +176,12 @@ class USPEC(RowEstimator):
             if self.n_clusters == "auto":
                 wanted = bipartite.largest_eigengap(found.spectrum.eigenvalues, self.regularization)
             with reporter.phase("labels"):
-                clusters = self._discretize(found.edges, found.spectrum, wanted, seeds[3], engine)
+                partition, labels, n_iter = self._discretize(found.edges, found.spectrum, wanted, seeds[3], engine)
             reporter.close()
         self._warn_of_pieces(found.graph.pieces(), wanted)
-        self._space, self._edges, self._labels_seed = space, found.edges, seeds[3]
-        partition = discretize.Partition(found.spectrum, clusters.centers)
-        self._keep(Model(found.index, found.sigma, partition), clusters)
+        self._space, self._edges, self._labels_seed, self._n_rows = space, found.edges, seeds[3], rows.n_rows
+        self._keep(Model(found.index, found.sigma, partition), n_iter)
+        self.labels_, self.fit_profile_ = labels, reporter.profile
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
@@ -247,10 +249,11 @@ class USPEC(RowEstimator):
         reporter = self._console()
         with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("labels"):
             edges = self._fitted_edges(X, engine)
-            found = self._discretize(edges, spectrum, int(n_clusters), self._labels_seed, engine)
+            partition, labels, n_iter = self._discretize(edges, spectrum, int(n_clusters), self._labels_seed, engine)
         other = copy.copy(self)
         other.n_clusters, other._edges = int(n_clusters), edges
-        other._keep(replace(model, partition=discretize.Partition(spectrum, found.centers)), found)
+        other._keep(replace(model, partition=partition), n_iter)
+        other.labels_ = labels
         return other
 
     def _check_parameters(self) -> None:
@@ -263,41 +266,46 @@ class USPEC(RowEstimator):
 
     def _discretize(
         self,
-        edges: bipartite.Edges,
+        edges: bipartite.Edges | bipartite.FoundEdges,
         spectrum: bipartite.Spectrum,
         k: int,
         seed: np.random.SeedSequence,
         engine: ThreadEngine,
-    ) -> Clustering:
-        """k-means on the embedding; only clusters that have rows are kept and numbered."""
+    ) -> tuple[discretize.Partition, npt.NDArray[np.int32], int]:
+        """k-means on the embedding: clusters that have rows, the labels of all rows, and the iterations."""
         points = discretize.EmbeddedPoints(edges, spectrum.vectors[:, :k])
         found = discretize.kmeans(points, k, self.n_init, self.max_iter, np.random.default_rng(seed), engine)
-        return discretize.renumber(
+        found = discretize.renumber(
             found,
             k,
             "the rows have only so many distinct places in the graph of representatives. X may have too few distinct "
             "rows; otherwise raise n_representatives.",
         )
+        partition = discretize.Partition(spectrum, found.centers)
+        if len(found.labels) == len(edges):
+            return partition, found.labels, found.n_iter
+        labels = edges.room(np.int32)
+        partition = discretize.label_all(edges, partition, labels, engine)
+        return partition, as_array(labels), found.n_iter
 
-    def _keep(self, model: Model, found: Clustering) -> None:
-        """Set what a fitted estimator has."""
+    def _keep(self, model: Model, n_iter: int) -> None:
+        """Set what a fitted estimator has beside the labels, which a loaded one has not."""
         self._model = model
-        self.labels_ = found.labels
         self.n_clusters_ = len(model.partition.centers)
-        self.n_iter_ = found.n_iter
+        self.n_iter_ = n_iter
         self.representatives_ = self._space.restore(model.index.representatives)
         self.sigma_ = model.sigma * self._space.scale
         self.eigenvalues_ = model.partition.spectrum.eigenvalues
         self._n_features_out = model.partition.centers.shape[1]
 
-    def _fitted_edges(self, X: Any, engine: ThreadEngine) -> bipartite.Edges:
+    def _fitted_edges(self, X: Any, engine: ThreadEngine) -> bipartite.Edges | bipartite.FoundEdges:
         if X is None:
             if self._edges is None:
                 raise ValueError("This model holds no rows: it came from a file or is a copy. Call cut(n_clusters, X).")
             return self._edges
-        rows = open_input(self, X, reset=False)
-        if rows.n_rows != len(self.labels_):
-            raise ValueError(f"X has {rows.n_rows} rows, but {len(self.labels_)} rows were fitted. Pass the same rows.")
+        rows, index = self._open_fitted(X), self._model.index
+        if not stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors):
+            return bipartite.FoundEdges(PreparedRows(rows, self._space), index, self._model.sigma)
         edges = bipartite.Edges.empty(rows.n_rows, self._model.index.n_neighbors)
 
         def connect(span: tuple[int, int]) -> None:

@@ -54,44 +54,30 @@ def reduce_pairs(ids, T, degrees, weights, W, counts):
 
 
 @kernel
-def lift_row(ids, T, vectors, out, lanes):
+def lift_row(ids, T, vectors, row):
     """One row's edges times the representatives' vectors (p, k), and the scale that makes its length one.
 
-    k is a multiple of `LANES`: squares are summed lane by lane, in one order whatever the compiler makes of it.
+    k is a multiple of `LANES`, and `row` has `LANES` entries more: there squares are summed lane by lane, in one order
+    whatever the compiler makes of it.
     """
     k = vectors.shape[1]
-    for c in range(k):
-        out[c] = 0
+    for c in range(k + LANES):
+        row[c] = 0
     for a in range(ids.shape[0]):
         vector = vectors[ids[a]]
         for c in range(k):
-            out[c] += T[a] * vector[c]
-    for c in range(LANES):
-        lanes[c] = 0
+            row[c] += T[a] * vector[c]
     for low in range(0, k, LANES):
         for c in range(LANES):
-            lanes[c] += out[low + c] * out[low + c]
+            row[k + c] += row[low + c] * row[low + c]
     length = np.float32(0.0)
     for c in range(LANES):
-        length += lanes[c]
+        length += row[k + c]
     return np.float32(1.0) / (np.sqrt(length) + np.float32(1e-10))
 
 
 @kernel
-def lift(ids, T, vectors, out):
-    """Embed rows: weighted means of the representatives' vectors, scaled to unit length; `out` has no padding."""
-    row = np.empty(vectors.shape[1], np.float32)
-    lanes = np.empty(LANES, np.float32)
+def lift_scales(ids, T, vectors, row, scales):
+    """The scales that bring the lifted rows to unit length, without keeping the rows; `row` as in `lift_row`."""
     for i in range(ids.shape[0]):
-        scale = lift_row(ids[i], T[i], vectors, row, lanes)
-        for c in range(out.shape[1]):
-            out[i, c] = scale * row[c]
-
-
-@kernel
-def lift_scales(ids, T, vectors, scales):
-    """The scales that bring the lifted rows to unit length, without keeping the rows."""
-    row = np.empty(vectors.shape[1], np.float32)
-    lanes = np.empty(LANES, np.float32)
-    for i in range(ids.shape[0]):
-        scales[i] = lift_row(ids[i], T[i], vectors, row, lanes)
+        scales[i] = lift_row(ids[i], T[i], vectors, row)

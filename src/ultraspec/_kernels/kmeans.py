@@ -9,23 +9,23 @@ from __future__ import annotations
 import numpy as np
 
 from ultraspec._kernels._jit import kernel
-from ultraspec._kernels.graph import LANES, lift_row
+from ultraspec._kernels.graph import lift_row
 from ultraspec._kernels.search import product_limit, squared_distance
 from ultraspec._kernels.sparse import sparse_squared
 
 
 @kernel
-def assign_dense_products(X, centers, products, half_norms, norms, slack, error, labels, sq):
+def assign_dense_products(X, centers, products, bits, half_norms, norms, slack, error, labels, sq):
     """Nearest centre from inner products of shadows; every centre that could be it is measured in full.
 
-    `half_norms` belong to the centres' shadows, `norms` to the rows; see `product_limit`.
+    `half_norms` belong to the centres' shadows, `norms` to the rows; see `product_limit`. `bits` views `products` as
+    int32; both are overwritten.
     """
     n, k = products.shape
-    halves = np.empty(k, np.float32)
-    bits = halves.view(np.int32)
     changed = 0
     for i in range(n):
-        at = nearest_product(products[i], half_norms, np.float32(0.5) * norms[i], halves, bits)
+        halves = products[i]
+        at = nearest_product(halves, bits[i], half_norms, np.float32(0.5) * norms[i])
         smallest = squared_distance(X[i], centers[at])
         limit = product_limit(smallest, norms[i], slack, error)
         close = np.int32(0)
@@ -46,15 +46,15 @@ def assign_dense_products(X, centers, products, half_norms, norms, slack, error,
 
 
 @kernel
-def nearest_product(products, half_norms, own, halves, bits):
-    """Index of the smallest halved squared distance, all of which are written to `halves`; `bits` views them as int32.
+def nearest_product(products, bits, half_norms, own):
+    """Turn inner products into halved squared distances in place; returns the index of the smallest.
 
-    Halved squared distances are not negative, so their bits as integers have the same order: the minimum of integers
+    Halved squared distances are not negative, so their `bits` as integers have the same order: the minimum of integers
     compiles to SIMD where a minimum of floats does not.
     """
     k = products.shape[0]
     for c in range(k):
-        halves[c] = max(own + (half_norms[c] - products[c]), np.float32(0.0))
+        products[c] = max(own + (half_norms[c] - products[c]), np.float32(0.0))
     smallest = bits[0]
     for c in range(k):
         smallest = min(smallest, bits[c])
@@ -65,17 +65,14 @@ def nearest_product(products, half_norms, own, halves, bits):
 
 
 @kernel
-def assign_sparse_products(indptr, indices, data, table, products, norms, own_norms, labels, sq):
-    """Nearest centre of sparse rows from inner products with the columns of `table`; `norms` are |centre|^2."""
-    n, k = products.shape
-    halves = np.empty(k, np.float32)
-    half_norms = np.empty(k, np.float32)
-    for c in range(k):
-        half_norms[c] = 0.5 * norms[c]
-    bits = halves.view(np.int32)
+def assign_sparse_products(indptr, indices, data, table, products, bits, norms, half_norms, own_norms, labels, sq):
+    """Nearest centre of sparse rows from inner products with the columns of `table`; `norms` are |centre|^2.
+
+    `products` and `bits` as in `assign_dense_products`.
+    """
     changed = 0
-    for i in range(n):
-        at = nearest_product(products[i], half_norms, np.float32(0.5) * own_norms[i], halves, bits)
+    for i in range(products.shape[0]):
+        at = nearest_product(products[i], bits[i], half_norms, np.float32(0.5) * own_norms[i])
         sq[i] = sparse_squared(indptr, indices, data, i, table, at, norms[at])
         changed += labels[i] != at
         labels[i] = at
@@ -94,21 +91,18 @@ def update_own(X, centers, is_moved, labels, sq, left):
 
 
 @kernel
-def assign_embedded(ids, T, scales, products, half_norms, labels, sq):
+def assign_embedded(ids, T, scales, products, half_norms, halves, bits, labels, sq):
     """Nearest centre of embedded rows, straight from their edges.
 
     An embedded row is a weighted sum of representatives' vectors, so its inner products with the centres are the same
     weighted sum of `products` (p, k), the vectors' products with the centres: the row itself is never formed. Centres
-    are padded to full SIMD lanes by some that nothing is near to, see `score_table`.
+    are padded to full SIMD lanes by some that nothing is near to, see `score_table`. `halves` (k,) and its view `bits`
+    as int32 are room to work in.
     """
-    k = products.shape[1]
-    totals = np.empty(k, np.float32)
-    halves = np.empty(k, np.float32)
-    bits = halves.view(np.int32)
     changed = 0
     for i in range(ids.shape[0]):
-        add_products(ids[i], T[i], scales[i], products, totals)
-        at = nearest_product(totals, half_norms, np.float32(0.5), halves, bits)
+        add_products(ids[i], T[i], scales[i], products, halves)
+        at = nearest_product(halves, bits, half_norms, np.float32(0.5))
         sq[i] = np.float32(2.0) * halves[at]
         changed += labels[i] != at
         labels[i] = at
@@ -116,19 +110,13 @@ def assign_embedded(ids, T, scales, products, half_norms, labels, sq):
 
 
 @kernel
-def label_embedded(ids, T, vectors, products, half_norms, nearest, facts, labels):
-    """Nearest centre of embedded rows, as `assign_embedded` finds it, without their scales.
+def label_embedded(ids, T, vectors, products, half_norms, nearest, facts, row, halves, bits, labels):
+    """Nearest centre of embedded rows, as `assign_embedded` finds it, without their scales; `row` as in `lift_row`.
 
     Most rows lie deep inside of a cluster: all their representatives have the same `nearest` centre. Whether the row
     has it too depends on its scale alone, and `facts` (p, 5) of the representatives, see `score_facts`, bound that.
     """
     n, K = ids.shape
-    k = products.shape[1]
-    row = np.empty(vectors.shape[1], np.float32)
-    lanes = np.empty(LANES, np.float32)
-    totals = np.empty(k, np.float32)
-    halves = np.empty(k, np.float32)
-    bits = halves.view(np.int32)
     for i in range(n):
         at = nearest[ids[i, 0]]
         differ = np.int32(0)
@@ -146,9 +134,9 @@ def label_embedded(ids, T, vectors, products, half_norms, nearest, facts, labels
         if differ == 0 and product > 0 and low * longest <= 1 and facts[ids[i, 0], 4] <= high * product:
             labels[i] = at
             continue
-        scale = lift_row(ids[i], T[i], vectors, row, lanes)
-        add_products(ids[i], T[i], scale, products, totals)
-        labels[i] = nearest_product(totals, half_norms, np.float32(0.5), halves, bits)
+        scale = lift_row(ids[i], T[i], vectors, row)
+        add_products(ids[i], T[i], scale, products, halves)
+        labels[i] = nearest_product(halves, bits, half_norms, np.float32(0.5))
 
 
 @kernel
@@ -207,55 +195,3 @@ def add_edges(ids, T, scales, weights, labels, sums):
         weight = weights[stride * i]
         for a in range(ids.shape[1]):
             total[ids[i, a]] += weight * np.float64(scales[i] * T[i, a])
-
-
-@kernel
-def spread_seeds(X, weights, first, uniforms, chosen):
-    """k-means++: `chosen[0]` is `first`, each further row is drawn with probability ~ squared distance to the chosen.
-
-    `uniforms` (k, t) gives t draws a step, of which the one that leaves the least sum of squares is taken. `weights` as
-    in `tally` multiply the probabilities. Returns how many rows were chosen: fewer than asked where the distinct rows
-    run out.
-    """
-    n, trials = X.shape[0], uniforms.shape[1]
-    stride = np.int64(weights.shape[0] > 1)
-    nearest = np.empty(n, np.float32)
-    tried = np.empty(n, np.float32)
-    best = np.empty(n, np.float32)
-    total = 0.0
-    chosen[0] = first
-    for i in range(n):
-        nearest[i] = squared_distance(X[i], X[first])
-        total += weights[stride * i] * nearest[i]
-    for c in range(1, chosen.shape[0]):
-        if total <= 0.0:
-            return c
-        least = np.inf
-        for t in range(trials):
-            at = draw(nearest, weights, uniforms[c, t] * total)
-            left = 0.0
-            for i in range(n):
-                tried[i] = min(nearest[i], squared_distance(X[i], X[at]))
-                left += weights[stride * i] * tried[i]
-            if left < least:
-                least = left
-                chosen[c] = at
-                best, tried = tried, best
-        nearest, best = best, nearest
-        total = least
-    return chosen.shape[0]
-
-
-@kernel
-def draw(values, weights, goal):
-    """First row at which the running sum of weighted positive values reaches `goal`, or the last positive one."""
-    stride = np.int64(weights.shape[0] > 1)
-    running = 0.0
-    at = -1
-    for i in range(values.shape[0]):
-        running += weights[stride * i] * values[i]
-        if values[i] > 0:
-            at = i
-            if running >= goal:
-                break
-    return at

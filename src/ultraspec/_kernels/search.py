@@ -6,6 +6,8 @@ that row alone, bit for bit, whatever block it comes in: `predict` relies on it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -31,7 +33,7 @@ def even_features(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 @kernel
 def squared_to_point(tile, m, y, out):
-    """Squared distances of the first `m` rows of a transposed tile (d, *) to the point `y`; d is even.
+    """Squared distances of the first `m` rows of a transposed tile (>= d, *) to the point `y` (d,); d is even.
 
     Features are taken in pairs: it halves the traffic to `out`, and two features need no second look at it.
     """
@@ -39,7 +41,7 @@ def squared_to_point(tile, m, y, out):
         s = tile[0, r] - y[0]
         t = tile[1, r] - y[1]
         out[r] = s * s + t * t
-    for j in range(2, tile.shape[0], 2):
+    for j in range(2, y.shape[0], 2):
         for r in range(m):
             s = tile[j, r] - y[j]
             t = tile[j + 1, r] - y[j + 1]
@@ -62,12 +64,11 @@ def nearest_point(tile, m, points, first, last, best, at, buffer):
 
 
 @kernel
-def load_tile(X, order, low, m, tile):
-    """Copy the rows ``order[low : low + m]`` into the columns of `tile`, which may have more features than they."""
-    d = X.shape[1]
+def load_tile(X, order, low, m, d, tile):
+    """Copy the rows ``order[low : low + m]`` into the columns of `tile`, filled up with zeros to `d` features."""
     for r in range(m):
-        for j in range(tile.shape[0]):
-            tile[j, r] = X[order[low + r], j] if j < d else np.float32(0.0)
+        for j in range(d):
+            tile[j, r] = X[order[low + r], j] if j < X.shape[1] else np.float32(0.0)
 
 
 @kernel
@@ -85,14 +86,14 @@ def sort_by(keys, n_keys, order, starts):
 
 
 @kernel
-def insert_tile(m, candidate, buffer, carried, best, best_ids):
-    """Insert one candidate, at squared distances `buffer`, into the sorted lists ``best[:, r]`` of `m` rows.
+def insert_tile(m, K, candidate, buffer, carried, best, best_ids):
+    """Insert one candidate, at squared distances `buffer`, into the sorted lists ``best[:K, r]`` of `m` rows.
 
     Each list passes its displaced entry on to the next place, for all rows at once and without a branch.
     """
     for r in range(m):
         carried[r] = candidate
-    for k in range(best.shape[0]):
+    for k in range(K):
         for r in range(m):
             value = buffer[r]
             held = best[k, r]
@@ -127,25 +128,30 @@ def any_in_reach(m, reach, to_owner, limits):
     return found != 0
 
 
+def tile_room(points: npt.NDArray[np.float32], n: int, n_keys: int) -> tuple[npt.NDArray[Any], ...]:
+    """Room for the kernels that work on tiles of rows: a tile with two rows more, and what `sort_by` fills.
+
+    Allocated here, because allocations inside of kernels take long to compile.
+    """
+    tile = np.empty((points.shape[1] + 2, TILE), dtype=np.float32)
+    return tile, np.empty(n, dtype=np.int32), np.empty(n_keys + 2, dtype=np.int64)
+
+
 @kernel
-def nearest_in_group_tiles(X, groups, R, starts, owners, sq):
+def nearest_in_group_tiles(X, groups, R, starts, tile, order, runs, at, owners, sq):
     """For each row the nearest of ``R[starts[g]:starts[g + 1]]``, g being its group, and its squared distance.
 
     For few features; `R` comes from `even_features`. Rows are sorted by group, so that rows which meet the same
     representatives are worked on together.
     """
-    n, z = X.shape[0], starts.shape[0] - 1
-    tile = np.empty((R.shape[1], TILE), np.float32)
-    buffer = np.empty(TILE, np.float32)
-    nearest = np.empty(TILE, np.float32)
-    at = np.empty(TILE, np.int32)
-    order = np.empty(n, np.int32)
-    runs = np.empty(z + 2, np.int64)
+    z, d = starts.shape[0] - 1, R.shape[1]
+    buffer = tile[d]
+    nearest = tile[d + 1]
     sort_by(groups, z, order, runs)
     for g in range(z):
         for low in range(runs[g], runs[g + 1], TILE):
             m = min(TILE, runs[g + 1] - low)
-            load_tile(X, order, low, m, tile)
+            load_tile(X, order, low, m, d, tile)
             nearest_point(tile, m, R, starts[g], starts[g + 1], nearest, at, buffer)
             for r in range(m):
                 owners[order[low + r]] = at[r]
@@ -153,41 +159,38 @@ def nearest_in_group_tiles(X, groups, R, starts, owners, sq):
 
 
 @kernel
-def search_tiles(X, owners, sq_owner, R, lists, reach, ids, sq):
+def search_tiles(X, owners, sq_owner, R, lists, reach, tile, order, runs, best, best_ids, ids, sq):
     """Last step of the coarse-to-fine search for few features: scan the neighbourhood of each row's owner.
 
     R : (p, d) representatives, from `even_features`.
     lists, reach : (p, L) each representative's neighbourhood, nearest first, and the distances.
+    best, best_ids : (K, TILE) and (K + 1, TILE), room to work in.
 
     Rows are sorted by owner. The lists are sorted, so the triangle inequality ends a scan early without changing its
     result. With lists of all p representatives the search is exact.
     """
-    n, K = ids.shape
+    K, d = ids.shape[1], R.shape[1]
     p, L = lists.shape
-    tile = np.empty((R.shape[1], TILE), np.float32)
-    buffer = np.empty(TILE, np.float32)
-    nearest = np.empty(TILE, np.float32)
-    carried = np.empty(TILE, np.int32)
-    best = np.empty((K, TILE), np.float32)
-    best_ids = np.empty((K, TILE), np.int32)
-    order = np.empty(n, np.int32)
-    runs = np.empty(p + 2, np.int64)
+    buffer = tile[d]
+    nearest = tile[d + 1]
+    farthest = best[K - 1]
+    carried = best_ids[K]
     sort_by(owners, p, order, runs)
     for owner in range(p):
         for low in range(runs[owner], runs[owner + 1], TILE):
             m = min(TILE, runs[owner + 1] - low)
-            load_tile(X, order, low, m, tile)
+            load_tile(X, order, low, m, d, tile)
             for r in range(m):
                 nearest[r] = np.sqrt(sq_owner[order[low + r]])
             for k in range(K):
                 for r in range(m):
                     best[k, r] = np.inf
             for c in range(L):
-                if c % 8 == 0 and c >= K and not any_in_reach(m, reach[owner, c], nearest, best[K - 1]):
+                if c % 8 == 0 and c >= K and not any_in_reach(m, reach[owner, c], nearest, farthest):
                     break
                 squared_to_point(tile, m, R[lists[owner, c]], buffer)
-                if c < K or any_below(m, buffer, best[K - 1]):
-                    insert_tile(m, np.int32(lists[owner, c]), buffer, carried, best, best_ids)
+                if c < K or any_below(m, buffer, farthest):
+                    insert_tile(m, K, np.int32(lists[owner, c]), buffer, carried, best, best_ids)
             for r in range(m):
                 i = order[low + r]
                 for k in range(K):

@@ -165,6 +165,7 @@ class ThreadEngine:
         for result in self._run(function, tasks):
             results.append(result)
             self.reporter.advance()
+        self.reporter.measure()
         return results
 
     def _run(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterable[R]:
@@ -209,7 +210,9 @@ class ThreadEngine:
             return result
 
         self.reporter.begin_pass(len(tasks))
-        return merge_tree(self._run(run, range(n_groups)), merge)
+        merged = merge_tree(self._run(run, range(n_groups)), merge)
+        self.reporter.measure()
+        return merged
 
 
 def merge_tree(results: Iterable[R], merge: Callable[[R, R], R]) -> R:

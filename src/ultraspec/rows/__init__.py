@@ -6,6 +6,8 @@ number of threads, so that sums taken block by block are the same on any machine
 """
 
 from ultraspec.rows._base import Block, Rows, sample_indices
+from ultraspec.rows._file import FileRows
+from ultraspec.rows._open import open_rows
 from ultraspec.rows.memory import ArrayRows, SparseRows
 
-__all__ = ["ArrayRows", "Block", "Rows", "SparseRows", "sample_indices"]
+__all__ = ["ArrayRows", "Block", "FileRows", "Rows", "SparseRows", "open_rows", "sample_indices"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +27,17 @@ class Rows(ABC):
         Shape of the data.
     sparse : bool
         Whether blocks are CSR matrices.
+    names : list of str or None
+        Names of the features, if they have any.
+    in_memory : bool
+        Whether the data is in memory. Of data that is not, nothing that grows with the rows is kept there either.
     """
 
     n_rows: int
     n_features: int
     sparse = False
+    names: list[str] | None = None
+    in_memory = True
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Block:
@@ -39,6 +46,19 @@ class Rows(ABC):
     @abstractmethod
     def take(self, indices: npt.NDArray[np.int64]) -> Block:
         """Rows at `indices`, which are sorted and distinct."""
+
+    def select(self, columns: Sequence[str | int]) -> Rows:  # noqa: ARG002
+        """The same rows with only these columns, by name or number, in this order; sources of files can do it."""
+        raise TypeError(f"{type(self).__name__} cannot choose columns.")
+
+    def close(self) -> None:  # noqa: B027  most sources hold nothing
+        """Let go of open files and temporary ones; the rows cannot be read afterwards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
 
     @property
     def block_rows(self) -> int:

@@ -24,9 +24,10 @@ class ArrayRows(Rows):
            [4, 5]])
     """
 
-    def __init__(self, array: npt.NDArray[Any]) -> None:
+    def __init__(self, array: npt.NDArray[Any], *, in_memory: bool = True) -> None:
         self._array = array
         self.n_rows, self.n_features = array.shape
+        self.in_memory = in_memory
 
     def read(self, start: int, stop: int) -> Block:
         """Rows ``start .. stop``."""

@@ -1,0 +1,63 @@
+"""Files that are whole or absent, and checksums of arrays."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+
+def write_whole(
+    path: Path, fill: Callable[[BinaryIO], Any], *, scratch: Path | None = None, overwrite: bool = True
+) -> None:
+    """Write a file under another name in the same folder, flush it to disk and rename it.
+
+    `fill` gets the open file. Whatever ends it early (a full disk, Ctrl-C), the file under `path` is what it was, and
+    nothing is left beside it. A process that is killed outright may leave the other name behind: `scratch`, or one
+    that no other process uses.
+    """
+    if scratch is None:
+        scratch = path.with_name(f".ultraspec-{secrets.token_hex(6)}.tmp")
+    try:
+        with open(scratch, "wb") as file:
+            fill(file)
+            file.flush()
+            os.fsync(file.fileno())
+        if overwrite:
+            os.replace(scratch, path)
+        else:
+            _rename_to_new(scratch, path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+
+
+def _rename_to_new(scratch: Path, path: Path) -> None:
+    """Rename a file, but not over another one, not even one that appeared a moment ago."""
+    try:
+        os.link(scratch, path)
+    except FileExistsError:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+    except OSError:  # a file system without links, such as that of a USB stick
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.replace(scratch, path)
+        return
+    scratch.unlink()
+
+
+def digest(text: str, arrays: Mapping[str, npt.NDArray[Any]]) -> str:
+    """Checksum of a text and of arrays with their names, types and shapes; the same on machines of any byte order."""
+    checksum = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name], dtype=arrays[name].dtype.newbyteorder("<"))
+        checksum.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        checksum.update(array.data)
+    return checksum.hexdigest()

@@ -1,0 +1,59 @@
+"""Colours and markers of clusters, for readers with any colour vision.
+
+The first colours are those of Okabe and Ito; the others were chosen to stay apart from them under the common kinds of
+colour blindness. Twelve colours and seven markers have no common factor: 84 clusters look different, and every figure
+writes their names too.
+"""
+
+from __future__ import annotations
+
+LIGHT = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#d55e00",
+    "#56b4e9",
+    "#414957",
+    "#6e1a10",
+    "#4b1a86",
+    "#94ad7c",
+    "#645c2a",
+    "#a462fc",
+)
+DARK = (
+    "#3f8edb",
+    "#efb02e",
+    "#14b386",
+    "#d98ab8",
+    "#ee6a2c",
+    "#8fd6fb",
+    "#d5dbe6",
+    "#ad6558",
+    "#8a70b8",
+    "#abca8d",
+    "#f3dd3a",
+    "#b994f8",
+)
+
+MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")
+
+# From no confidence, which stands out, to full confidence, which is calm.
+CONFIDENCE_LIGHT = ("#a8320a", "#e5942f", "#7ea6c9")
+CONFIDENCE_DARK = ("#ffc07a", "#c8692b", "#4b6f8f")
+
+# From little agreement to much.
+AGREEMENT_LIGHT = ("#eef3f8", "#0b5a93")
+AGREEMENT_DARK = ("#222a33", "#84c8f7")
+
+
+def channels(color: str) -> tuple[float, float, float]:
+    """Red, green and blue, from 0 to 1, of a colour like "#0072b2".
+
+    Examples
+    --------
+    >>> channels("#ff0000")
+    (1.0, 0.0, 0.0)
+    """
+    red, green, blue = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return red, green, blue

@@ -1,0 +1,80 @@
+"""The report: one HTML page about a fitted model and its rows, which opens anywhere, without a network."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ultraspec.report._page import render
+
+__all__ = ["write"]
+
+
+def write(
+    model: Any,
+    X: Any,
+    path: str | os.PathLike[str],
+    *,
+    labels: Any = None,
+    title: str | None = None,
+    code: str | None = None,
+    overwrite: bool = True,
+) -> Path:
+    """Write a page that shows what a fitted model found.
+
+    The page has the data by cluster, eigenvalues, cluster sizes, the representatives' graph, of an ensemble the
+    confidence of its rows and the agreement of its members, what the fit took, and how to repeat it. Everything is
+    inside of the one file. Rows are read block by block and only counted where they are many: the page of a billion
+    rows is no larger than that of a million.
+
+    Parameters
+    ----------
+    model : USPEC or USENC
+        A fitted model.
+    X : array-like, sparse matrix, frame or Rows
+        Rows, mostly those that were fitted; others are labelled by the model.
+    path : str or path
+        The file to write, such as "report.html".
+    labels : array-like of shape (n_samples,), optional
+        Clusters to show instead of the model's: integers or strings.
+    title : str, optional
+        Heading of the page.
+    code : str, optional
+        The lines that repeat the run; by default they are made from the model's parameters.
+    overwrite : bool, default=True
+        Whether an existing file may be replaced. It is replaced at once: there is never half a page.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ultraspec import USPEC, datasets, report
+    >>> X, _ = datasets.generate("cc", 5_000, random_state=0)
+    >>> model = USPEC(n_clusters=3, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = report.write(model, X, Path(folder) / "circles.html")
+    ...     page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    True
+    """
+    target = Path(path).expanduser()
+    if target.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder. Pass the name of a file, such as 'report.html'.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"The folder {str(target.parent)!r} does not exist. Create it first.")
+    if target.exists() and not overwrite:
+        raise FileExistsError(f"{str(path)!r} exists. Pass another path, or overwrite=True to replace it.")
+    page = render(model, X, labels=labels, title=title, code=code)
+    scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        scratch.write_text(page, encoding="utf-8", newline="\n")
+        os.replace(scratch, target)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+    return target

@@ -1,0 +1,87 @@
+"""How to repeat a run: takes a fitted model, gives its parameters, the lines of code and the versions."""
+
+from __future__ import annotations
+
+import inspect
+import platform
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from ultraspec._version import __version__
+
+OF_NO_EFFECT = ("n_jobs", "verbose")  # on the result
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+
+
+def parameters(model: Any) -> list[tuple[str, str, bool]]:
+    """Name, value and whether it differs from the default, of every parameter.
+
+    Examples
+    --------
+    >>> from ultraspec import USPEC
+    >>> parameters(USPEC(3))[0]
+    ('n_clusters', '3', True)
+    """
+    defaults = {name: p.default for name, p in inspect.signature(type(model)).parameters.items()}
+    values = model.get_params(deep=False)
+    return [(name, written(values[name]), not _same(values[name], default)) for name, default in defaults.items()]
+
+
+def code_lines(model: Any) -> str:
+    """The lines that repeat the fit.
+
+    Examples
+    --------
+    >>> from ultraspec import USPEC
+    >>> print(code_lines(USPEC(3, random_state=0)))
+    from ultraspec import USPEC
+    <BLANKLINE>
+    model = USPEC(n_clusters=3, random_state=0)
+    labels = model.fit_predict(X)
+    """
+    kind, values = type(model).__name__, model.get_params(deep=False)
+    given, remarks = [], []
+    for name, text, changed in parameters(model):
+        if name in OF_NO_EFFECT or not (changed or name == "n_clusters"):
+            continue
+        if is_plain(values[name]):
+            given.append(f"{name}={text}")
+        else:
+            remarks.append(f"# {name} was {text}, which cannot be written here\n")
+    call = f"model = {kind}({', '.join(given)})"
+    if len(call) > 88:
+        call = f"model = {kind}(\n" + "".join(f"    {part},\n" for part in given) + ")"
+    return f"from ultraspec import {kind}\n\n{''.join(remarks)}{call}\nlabels = model.fit_predict(X)"
+
+
+def versions() -> list[tuple[str, str]]:
+    """Names and versions of what the result rests on."""
+    found = [("ultraspec", __version__), ("Python", platform.python_version())]
+    for name in LIBRARIES:
+        try:
+            found.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:  # installed in a way that leaves no record
+            found.append((name, "unknown"))
+    return found
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value can be written as code."""
+    return isinstance(value, (str, int, float, bool, tuple, list, np.generic, type(None))) or hasattr(
+        value, "__fspath__"
+    )
+
+
+def written(value: Any) -> str:
+    """A parameter's value as code, or what it is."""
+    if not is_plain(value):
+        return f"a {type(value).__name__}"
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    return repr(str(value) if hasattr(value, "__fspath__") else value)
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and bool(value == default)

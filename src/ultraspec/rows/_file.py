@@ -1,0 +1,248 @@
+"""What the row sources of files share: the chosen columns, the file's state, and how they are shown and pickled."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec.rows._base import Rows
+
+MOST_SHOWN = 12  # names in a message
+
+Array = npt.NDArray[Any]
+
+
+def need(module: str, what: str) -> ModuleType:
+    """Import an optional module, or say what to install."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(f"Reading {what} needs {package}: pip install 'ultraspec[files]'") from error
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Names for a message: quoted, and cut where there are many."""
+    shown = [repr(name) for name in names]
+    more = f", ... ({len(shown)} in all)" if len(shown) > MOST_SHOWN else ""
+    return ", ".join(shown[:MOST_SHOWN]) + more
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns that were chosen from a file.
+
+    Attributes
+    ----------
+    numbers : ndarray of int
+        Their numbers in the file, in the order in which they were chosen.
+    names : list of str or None
+        Their names.
+    total : int
+        Columns of the file.
+    """
+
+    numbers: npt.NDArray[np.intp]
+    names: list[str] | None
+    total: int
+
+    @classmethod
+    def choose(
+        cls, wanted: Sequence[str | int] | None, path: Path, total: int, names: Sequence[str] | None = None
+    ) -> Columns:
+        """Columns of the file at `path` that are `wanted`, by name or number; None for all."""
+        if total == 0:
+            raise ValueError(f"{path} has no columns.")
+        every = cls(np.arange(total), None if names is None else list(names), total)
+        return every if wanted is None else every.pick(wanted, path)
+
+    def pick(self, wanted: Sequence[str | int], path: Path) -> Columns:
+        """Some of these columns, by name or by their number among these."""
+        if isinstance(wanted, (str, bytes)) or not isinstance(wanted, Iterable):
+            raise TypeError(f"columns must be a list of names or numbers, got {wanted!r}.")
+        counts = Counter(self.names)
+        known = {name: place for place, name in enumerate(self.names or ()) if counts[name] == 1}
+        places = [known[name] if name in known else self._number(name, path) for name in wanted]
+        if not places:
+            raise ValueError("columns is empty: choose at least one column, or leave it out to read all.")
+        twice = [place for place, count in Counter(places).items() if count > 1]
+        if twice:
+            labels = twice if self.names is None else [self.names[place] for place in twice]
+            raise ValueError(f"columns names {listed(labels)} more than once.")
+        names = None if self.names is None else [self.names[place] for place in places]
+        return replace(self, numbers=self.numbers[places], names=names)
+
+    def _number(self, name: Any, path: Path) -> int:
+        """Check a column that is not one of the names."""
+        if isinstance(name, str) and self.names is not None:
+            found = "more than one column" if name in self.names else "no column"
+            raise ValueError(f"{path} has {found} named {name!r}. Its columns are {listed(self.names)}.")
+        last = len(self.numbers) - 1
+        if isinstance(name, str):
+            raise ValueError(f"{path} has no column names to find {name!r} among. Choose by numbers from 0 to {last}.")
+        if isinstance(name, (bool, np.bool_)) or not isinstance(name, (int, np.integer)):
+            raise TypeError(f"columns must hold names or numbers, got {name!r} ({type(name).__name__}).")
+        if not 0 <= name <= last:
+            raise ValueError(f"{path} has no column {name}. Its columns have numbers from 0 to {last}.")
+        return int(name)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether these are all columns of the file, in its order."""
+        return len(self.numbers) == self.total and bool((self.numbers == np.arange(self.total)).all())
+
+
+def refuse_non_numbers(path: Path, chosen: Sequence[str], types: Mapping[str, Any], numeric: Iterable[str]) -> None:
+    """Raise where chosen columns of a table hold no numbers; `types` of its columns are for the message."""
+    good = set(numeric)
+    bad = [name for name in chosen if name not in good]
+    if bad:
+        shown = ", ".join(f"{name!r} ({types[name]})" for name in bad[:MOST_SHOWN])
+        more = f" and {len(bad) - MOST_SHOWN} more" if len(bad) > MOST_SHOWN else ""
+        others = [name for name in types if name in good]
+        todo = f"Choose columns=[{listed(others)}]" if others else "No column of it does"
+        raise ValueError(
+            f"{path}: column{'s' if len(bad) > 1 else ''} {shown}{more} must hold numbers, as distances are taken. "
+            f"{todo}, or write a file in which they are turned into numbers."
+        )
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """A file's size and time of change, to notice when it is written to while it is being read."""
+
+    path: Path
+    state: tuple[int, ...]
+
+    @classmethod
+    def of(cls, path: Path, fd: int | None = None) -> Stamp:
+        """Of the file as it is now; of an open one, if `fd` is given."""
+        return cls(path, _state(path if fd is None else fd))
+
+    def check(self, fd: int | None = None) -> None:
+        """Raise if the file is another than it was."""
+        try:
+            same = _state(self.path if fd is None else fd) == self.state
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{self.path} was removed while it was being read.") from None
+        if not same:
+            raise OSError(f"{self.path} was changed while it was being read. Open it anew when it is complete.")
+
+    @contextlib.contextmanager
+    def reading(self, kind: str, *errors: type[Exception]) -> Iterator[None]:
+        """Turn what a library raises on a damaged file into one that names it; notice changes made meanwhile."""
+        with readable(self.path, kind, *errors, stamp=self):
+            yield
+        self.check()
+
+
+def _state(file: Path | int) -> tuple[int, ...]:
+    found = os.stat(file)
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+@contextlib.contextmanager
+def readable(path: Path, kind: str, *errors: type[Exception], stamp: Stamp | None = None) -> Iterator[None]:
+    """Turn what a library raises on a damaged file into a ValueError that names the file."""
+    errors = errors or (OSError, ValueError)
+    try:
+        yield
+    except PermissionError:
+        raise
+    except errors as error:
+        if stamp is not None:
+            stamp.check()
+        raise ValueError(
+            f"{path} cannot be read as {kind}; it may be damaged, incomplete or of another kind. "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+class FileRows(Rows):
+    """Rows of a file. `read` and `take` may be called from several threads at once.
+
+    Pickled, it is the file's path: the file is opened anew where it is unpickled.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The file or folder.
+    dtype : numpy.dtype
+        Type of the values; integer columns with missing values come as float64.
+    """
+
+    in_memory = False
+
+    def __init__(
+        self, path: Path, n_rows: int, columns: Columns, dtype: npt.DTypeLike, options: Mapping[str, Any] | None = None
+    ) -> None:
+        if n_rows == 0:
+            raise ValueError(f"{path} has no rows.")
+        self.path, self.n_rows = path, n_rows
+        self.dtype = np.dtype(np.uint8) if np.dtype(dtype) == bool else np.dtype(dtype)
+        self._options = dict(options or {})
+        self._set_columns(columns)
+
+    def _set_columns(self, columns: Columns) -> None:
+        self._columns = columns
+        self.n_features, self.names = len(columns.numbers), columns.names
+
+    def select(self, columns: Sequence[str | int]) -> Self:
+        """The same rows with only these columns, by name or number, in this order.
+
+        Parameters
+        ----------
+        columns : list of str or int
+            Some of the columns of these rows.
+
+        Returns
+        -------
+        FileRows
+            Stays open when these rows are closed.
+        """
+        other = copy.copy(self)
+        other._set_columns(self._columns.pick(columns, self.path))
+        return other
+
+    def _span(self, start: int, stop: int) -> tuple[int, int]:
+        """The range within the rows, as slices of arrays take it."""
+        start, stop, _ = slice(start, stop).indices(self.n_rows)
+        return start, max(start, stop)
+
+    def _check_indices(self, indices: npt.NDArray[np.int64]) -> None:
+        if len(indices) and not 0 <= indices[0] <= indices[-1] < self.n_rows:
+            raise IndexError(f"{self.path} has {self.n_rows:,} rows; {indices[0]} to {indices[-1]} were asked for.")
+
+    def _closed_error(self) -> ValueError:
+        return ValueError(f"The rows of {self.path} were closed. Open the file again to read them.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        columns = self._columns
+        chosen = None if columns.is_all and columns.names is None else columns.names or columns.numbers.tolist()
+        return reopen, (str(self.path), chosen, self._options, self.n_rows)
+
+    def __repr__(self) -> str:
+        names = "" if self.names is None else f": {listed(self.names)}"
+        shape = f"{self.n_rows:,} rows x {self.n_features:,} columns"
+        return f"<{type(self).__name__} of {str(self.path)!r}, {shape}, {self.dtype}{names}>"
+
+
+def reopen(path: str, columns: Sequence[str | int] | None, options: dict[str, Any], n_rows: int) -> Rows:
+    """Open the file of unpickled rows, which must have as many rows as it had."""
+    from ultraspec.rows._open import open_rows
+
+    rows = open_rows(path, columns, **options)
+    if rows.n_rows != n_rows:
+        raise OSError(f"{path} had {n_rows:,} rows when its source was pickled and has {rows.n_rows:,} now.")
+    return rows
