@@ -18,6 +18,7 @@ def main() -> None:
         ["speed_usenc.py", *repeats],
         ["quality.py", *seeds],
         ["quality.py", "--method", "USENC", *seeds],
+        ["out_of_core.py", *(["--rows", "5_000_000"] if quick else [])],
         ["report.py"],
     ]
     for script, *options in calls:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ultraspec._version import __version__
 
 if TYPE_CHECKING:
-    from ultraspec import datasets, metrics
+    from ultraspec import datasets, metrics, tl
     from ultraspec._consensus import consensus
     from ultraspec.persistence import load, save
     from ultraspec.rows import open_rows
@@ -27,9 +27,10 @@ _HOMES = {
     "metrics": "",
     "open_rows": "ultraspec.rows",
     "save": "ultraspec.persistence",
+    "tl": "",
 }
 
-__all__ = ["USENC", "USPEC", "__version__", "consensus", "datasets", "load", "metrics", "open_rows", "save"]
+__all__ = ["USENC", "USPEC", "__version__", "consensus", "datasets", "load", "metrics", "open_rows", "save", "tl"]
 
 
 def __getattr__(name: str) -> Any:

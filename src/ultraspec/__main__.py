@@ -1,5 +1,8 @@
 """``python -m ultraspec``."""
 
+import sys
+
 from ultraspec.cli import main
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())

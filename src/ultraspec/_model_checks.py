@@ -21,10 +21,13 @@ from ultraspec.space import LEAST_SCALE
 INDEX = {"representatives": np.float32, "centers": np.float32, "starts": np.int64, "lists": np.uint16}
 PARTITION = {"eigenvalues": np.float64, "vectors": np.float32, "cluster_centers": np.float32}
 MODEL = {**INDEX, **PARTITION}
+SCALING = {"scaling.mean": np.float64, "scaling.deviation": np.float64}  # of models that were fitted on scaled rows
 SCALARS = ("sigma", "n_neighbors", "exact")
 HEADER = {"format", "version", "library", "estimator", "parameters", "facts"}
 COMMON = {"n_rows", "n_features", "feature_names", "n_iter", "labels_seed", "metric", "scale"}
 FACTS = {"USPEC": {*COMMON, "model"}, "USENC": {*COMMON, "members", "base_label_type"}}
+
+ONE_AXIS = ("offset", "starts", "eigenvalues", "mean", "deviation")
 
 MOST_FEATURES = 2**23
 LONGEST = 2.0**60  # of a point; with rows of so many features, drawn in by `prepare_new`, squares stay below 2^127
@@ -54,8 +57,11 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
         members = _members(facts, arrays)
         wanted = {f"{prefix}{array}": kind for prefix in members for array, kind in MODEL.items()}
         wanted |= {f"consensus.{array}": kind for array, kind in PARTITION.items()}
+    if any(array in arrays for array in SCALING):
+        wanted |= SCALING
     _check_names(arrays, {**wanted, "offset": np.float64})
     _check_space(facts, arrays["offset"])
+    _check_scaling(facts, arrays)
     for prefix, scalars in members.items():
         _check_index(prefix, scalars, arrays, facts)
         _check_partition(prefix, arrays, len(arrays[prefix + "representatives"]), facts["n_rows"])
@@ -120,7 +126,7 @@ def _check_names(arrays: Arrays, wanted: dict[str, type]) -> None:
     for name, kind in wanted.items():
         if arrays[name].dtype != kind:
             raise Flaw(f"its array {name} must be of type {np.dtype(kind)}, not {arrays[name].dtype}.")
-        n_axes = 1 if name.rpartition(".")[2] in ("offset", "starts", "eigenvalues") else 2
+        n_axes = 1 if name.rpartition(".")[2] in ONE_AXIS else 2
         if arrays[name].ndim != n_axes:
             raise Flaw(f"its array {name} must have {n_axes} axes, not the shape {arrays[name].shape}.")
         if not np.isfinite(arrays[name]).all():
@@ -156,6 +162,14 @@ def _check_space(facts: Header, offset: Any) -> None:
         raise Flaw("under the cosine metric rows are neither moved nor scaled, but its offset or scale say so.")
     if len(offset) != facts["n_features"]:
         raise Flaw(f"its array offset has {len(offset)} entries for {facts['n_features']} features.")
+
+
+def _check_scaling(facts: Header, arrays: Arrays) -> None:
+    for name in SCALING:
+        if name in arrays and len(arrays[name]) != facts["n_features"]:
+            raise Flaw(f"its array {name} has {len(arrays[name])} entries for {facts['n_features']} features.")
+    if "scaling.deviation" in arrays and not (arrays["scaling.deviation"] > 0).all():
+        raise Flaw("its array scaling.deviation must be positive.")
 
 
 def _check_index(prefix: str, scalars: Any, arrays: Arrays, facts: Header) -> None:

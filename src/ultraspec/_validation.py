@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from ultraspec.rows import ArrayRows, FileRows, Rows, SparseRows
+from ultraspec.scaling import ScaledRows
 
 
 def check_integer(name: str, value: Any, *, least: int, most: int | None = None, other: str = "") -> None:
@@ -76,13 +77,23 @@ def seed_sequence(random_state: Any) -> np.random.SeedSequence:
 def open_input(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """Row source of what a user passes as X; sets or checks the estimator's feature count and names.
 
-    Arrays are neither copied nor cast here, and not looked at for NaN: the passes over blocks do that.
+    Arrays are neither copied nor cast here, and not looked at for NaN: the passes over blocks do that. Rows for an
+    estimator that was fitted on scaled ones (see `ultraspec.scaling`) come scaled.
     """
+    rows = _open(estimator, X, reset=reset)
+    if reset:
+        vars(estimator).pop("_scaling", None)
+    scaling = vars(estimator).get("_scaling")
+    return rows if scaling is None else ScaledRows(rows, scaling)
+
+
+def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
     from sklearn.utils.validation import validate_data
 
     if isinstance(X, Rows):
         return _reset_features(estimator, X) if reset else _match_features(estimator, X)
     _refuse_masked(X)
+    in_memory = not isinstance(X, np.memmap)
     X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     if scipy.sparse.issparse(X):
         if not X.has_canonical_format:
@@ -91,7 +102,7 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Rows:
         return SparseRows(X)
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X must hold numbers, got {X.dtype}. Turn it into numbers first, for example into seconds.")
-    return ArrayRows(X)
+    return ArrayRows(X, in_memory=in_memory)
 
 
 def _reset_features(estimator: Any, rows: Rows) -> Rows:

@@ -75,7 +75,7 @@ def prepare(rows: Rows, space: Space, engine: ThreadEngine) -> Rows:
         array[slice(*span)] = prepared.read(*span)
 
     engine.map(fill, rows.blocks())
-    return ArrayRows(array)
+    return ArrayRows(array, in_memory=rows.in_memory)
 
 
 def gather_members(

@@ -57,7 +57,8 @@ def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool 
     Notes
     -----
     `labels_`, `base_labels_`, `confidence_` and `fit_profile_` are not kept, nor are callbacks, the choices of
-    ``set_output``, and the folder of `checkpoint`. A `random_state` that is a generator becomes None; what `cut` needs of it is kept.
+    ``set_output``, and the folder of `checkpoint`. A `random_state` that is a generator becomes None; what `cut`
+    needs of it is kept.
 
     Saving one model twice gives the same bytes.
 
@@ -101,8 +102,8 @@ def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool 
 def load(path: str | os.PathLike[str]) -> USPEC | USENC:
     """Read a model from a file that `save` wrote, with this or an older release.
 
-    The model predicts and transforms as the saved one did, bit for bit. Nothing in the file is run and everything in
-    it is checked, so it may come from anywhere.
+    The model predicts and transforms as the saved one did: bit for bit, given the same NumPy, SciPy and numba. The file
+    depends on no release of scikit-learn. Nothing in it is run and everything is checked, so it may come from anywhere.
 
     Parameters
     ----------
@@ -192,6 +193,8 @@ def _describe(model: Any) -> tuple[Header, Arrays]:
         "scale": float(model._space.scale),
     }
     arrays = {"offset": model._space.offset}
+    if (scaling := vars(model).get("_scaling")) is not None:
+        arrays |= {"scaling.mean": scaling.mean, "scaling.deviation": scaling.deviation}
     if hasattr(model, "_models"):
         facts["members"], facts["base_label_type"] = [], model._label_type.name
         for number, member in enumerate(model._models):
@@ -225,6 +228,7 @@ def _plain(value: Any) -> Any:
 
 def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
     """The estimator that a checked header and its arrays describe."""
+    from ultraspec.scaling import Scaling
     from ultraspec.space import Space
 
     facts = header["facts"]
@@ -234,6 +238,8 @@ def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
     if facts["feature_names"] is not None:
         model.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
     model._space = Space(facts["metric"], arrays["offset"], facts["scale"])
+    if "scaling.mean" in arrays:
+        model._scaling = Scaling(arrays["scaling.mean"], arrays["scaling.deviation"])
     seed = facts["labels_seed"]
     model._labels_seed = np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"]))
     model._n_rows = facts["n_rows"]

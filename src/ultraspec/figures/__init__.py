@@ -9,6 +9,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ultraspec.figures.ensemble import Agreement, Backing, agreement, needs_columns
 from ultraspec.figures.facts import Eigengap, Phase, eigengap, feature_spread, phases
 from ultraspec.figures.graphs import NodeGraph, node_graph
@@ -71,6 +74,15 @@ class Survey:
     graph: NodeGraph | None
     agreement: Agreement | None
     spread: Floats | None
+
+    @property
+    def nodes(self) -> npt.NDArray[np.intp]:
+        """The representatives to draw: those inside the map's frame, if there is a map of two axes."""
+        assert self.graph is not None
+        nodes = self.graph.drawn
+        if self.map is None or self.n_features == 1:
+            return nodes
+        return nodes[self.map.frame.holds(self.graph.positions[nodes])]
 
 
 def survey(model: Any, X: Any = None, labels: Any = None, want: Collection[str] = ALL) -> Survey:

@@ -28,7 +28,7 @@ class Eigengap:
         Of each number of clusters k, from one on: how many times as far from one the eigenvalue after the k-th is.
         Large where k clusters are well apart.
     pieces : int
-        Eigenvalues that are one but for rounding: the graph has at least so many parts that share no tie.
+        Eigenvalues within 1e-4 of one: the graph is in so many parts that share hardly a tie.
     """
 
     distances: Floats
@@ -58,7 +58,7 @@ def eigengap(model: Any) -> Eigengap:
     away = np.maximum(1.0 - values * (1.0 + model.regularization), 0.0) + NEGLIGIBLE
     # the first eigenvalue is one, whatever is regularised
     away[:1] = NEGLIGIBLE
-    pieces = int((away < 1.05 * NEGLIGIBLE).sum())
+    pieces = int((away < 2 * NEGLIGIBLE).sum())
     largest = largest_eigengap(values, model.regularization)
     return Eigengap(away, int(model.n_clusters_), largest, away[1:] / away[:-1], pieces)
 

@@ -16,8 +16,9 @@ import scipy.spatial.distance
 
 from ultraspec.bipartite import Edges
 
-MOST_NODES = 1500  # that are laid out by forces; each step compares all pairs
+MOST_NODES = 1000  # that are laid out by forces; each step compares all pairs
 STEPS, EARLY_STEPS = 300, 80
+ROOM = 2**17  # values that are compared at a time
 EXAGGERATION = 12.0  # of attraction in the early steps, so that clusters form before they spread
 
 Floats = npt.NDArray[np.float64]
@@ -91,21 +92,17 @@ def _inner(graph: scipy.sparse.csr_array, main: npt.NDArray[np.intp]) -> scipy.s
 def spread(graph: scipy.sparse.csr_array, start: Floats) -> Floats:
     """Positions at which attraction along the graph and repulsion between all balance."""
     n = len(start)
-    degrees = np.maximum(graph.sum(axis=1), 1e-300)
-    scaled = scipy.sparse.coo_array(graph.multiply(1.0 / degrees[:, None]))
-    own = scaled.row != scaled.col
-    rows = np.concatenate([scaled.row[own], scaled.col[own]])
-    columns = np.concatenate([scaled.col[own], scaled.row[own]])
-    strength = np.tile(scaled.data[own], 2).astype(np.float32)
-    strength /= strength.sum()
+    scaled = graph.multiply(1.0 / np.maximum(graph.sum(axis=1), 1e-300)[:, None])
+    ties = scipy.sparse.csr_array(scaled + scaled.T, dtype=np.float32)
+    ties.data /= ties.data.sum()
     jitter = np.random.default_rng(0).normal(scale=1e-4, size=start.shape)
     Y: Array = (start / max(float(start.std()), 1e-300) * 1e-2 + jitter).astype(np.float32)
     speed, gain = np.zeros_like(Y), np.ones_like(Y)
-    rate = np.float32(max(n / (4 * EXAGGERATION), 50.0))
-    room = np.empty((n, n), dtype=np.float32)
+    rate = np.float32(max(n / (4 * EXAGGERATION), min(50.0, n / 4)))
+    room = np.empty((max(1, min(n, ROOM // n)), n), dtype=np.float32)
     for step in range(STEPS):
         early = step < EARLY_STEPS
-        pull = _attraction(Y, rows, columns, strength) * np.float32(EXAGGERATION if early else 1.0)
+        pull = _attraction(Y, ties) * np.float32(EXAGGERATION if early else 1.0)
         force = 4 * (pull - _repulsion(Y, room))
         gain = np.where(np.sign(force) != np.sign(speed), gain + 0.2, gain * 0.8).clip(0.01).astype(np.float32)
         speed = np.float32(0.5 if early else 0.8) * speed - rate * gain * force
@@ -114,25 +111,36 @@ def spread(graph: scipy.sparse.csr_array, start: Floats) -> Floats:
     return Y.astype(np.float64)
 
 
-def _attraction(Y: Array, rows: Array, columns: Array, strength: Array) -> Array:
+def _attraction(Y: Array, ties: scipy.sparse.csr_array) -> Array:
     """The pull along the graph's ties."""
-    away = Y[rows] - Y[columns]
-    pull = (strength / (1 + np.einsum("ij,ij->i", away, away)))[:, None] * away
-    n = len(Y)
-    return np.stack([np.bincount(rows, pull[:, i], minlength=n) for i in (0, 1)], axis=1).astype(np.float32)
+    away = np.repeat(Y, np.diff(ties.indptr), axis=0) - Y[ties.indices]
+    pull = ties.data / (1 + np.einsum("ij,ij->i", away, away))
+    pulls = scipy.sparse.csr_array((pull, ties.indices, ties.indptr), shape=ties.shape)
+    sums = pulls @ np.hstack([Y, np.ones((len(Y), 1), dtype=np.float32)])
+    return sums[:, 2:] * Y - sums[:, :2]
 
 
 def _repulsion(Y: Array, room: Array) -> Array:
-    """The push between all pairs; `room` (n, n) is overwritten."""
-    one = np.ones((len(Y), 1), dtype=np.float32)
+    """The push between all pairs, a few rows at a time: `room` for their distances stays in the cache."""
+    n, some = len(Y), len(room)
+    one = np.ones((n, 1), dtype=np.float32)
     squares = np.einsum("ij,ij->i", Y, Y)[:, None]
-    np.matmul(np.hstack([-2 * Y, squares, one]), np.hstack([Y, one, squares]).T, out=room)  # squared distances
-    room += 1
-    np.reciprocal(room, out=room)
-    total = room.sum(dtype=np.float64) - len(Y)  # but for each point with itself
-    np.square(room, out=room)
-    sums = room @ np.hstack([Y, one])
-    return (sums[:, 2:] * Y - sums[:, :2]) / np.float32(total)
+    left, right, sums = (
+        np.hstack([-2 * Y, squares + 1, one]),
+        np.hstack([Y, one, squares]).T.copy(),
+        np.hstack([Y, one]),
+    )
+    push, total = np.empty_like(Y), -float(n)  # each point with itself does not count
+    for low in range(0, n, some):
+        part = slice(low, min(low + some, n))
+        near = np.matmul(left[part], right, out=room[: part.stop - low])  # one and the squared distances
+        np.maximum(near, 1, out=near)  # whatever was rounded
+        np.reciprocal(near, out=near)
+        total += float(near.sum())
+        np.square(near, out=near)
+        pulled = near @ sums
+        push[part] = pulled[:, 2:] * Y[part] - pulled[:, :2]
+    return push / np.float32(total)
 
 
 def unit_length(vectors: Array) -> Floats:

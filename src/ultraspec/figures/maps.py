@@ -58,6 +58,10 @@ class Frame:
         at = np.where(inside[:, None], at, 0).astype(np.int64)
         return np.where(inside, at[:, 1] * shape[0] + at[:, 0], -1)
 
+    def holds(self, xy: Floats) -> npt.NDArray[np.bool_]:
+        """Whether each point is inside."""
+        return self.cell_of(xy) >= 0
+
     def center_of(self, cell: npt.NDArray[np.int64]) -> Floats:
         """The middle of cells."""
         at = np.stack([cell % self.cells[0], cell // self.cells[0]], axis=-1) + 0.5
@@ -257,7 +261,8 @@ def frame_of(xy: Floats, k: int, one_axis: bool = False) -> Frame:
     low = np.where(far, np.maximum(low, inner[0] - 0.5 * width), low)
     high = np.where(far, np.minimum(high, inner[1] + 0.5 * width), high)
     size = high - low
-    typical = max(float(size.max()), 1e-9 * float(np.abs(xy).max()), 1e-300)
+    largest = float(np.abs(xy).max())
+    typical = float(size.max()) if size.max() > 1e-12 * largest else largest or 1.0  # of rows that are all alike
     flat = size <= 1e-12 * typical
     middle, half = (low + high) / 2, np.where(flat, typical / 2, size / 2) * (1 + 2 * MARGIN)
     if one_axis:

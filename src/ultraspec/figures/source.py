@@ -173,7 +173,9 @@ class Source:
     def _part(self, where: Where, read: Callable[[], Block], *, points: bool, edges: bool, columns: bool) -> Part:
         """What is asked for, from what the model keeps of fitted rows if it can be, else from the rows themselves."""
         rows = _Reading(self.model, where, read)
-        kept_edges = None if self.is_ensemble or not self.fitted else getattr(self.model, "_edges", None)
+        kept_edges = getattr(self.model, "_edges", None) if self.fitted and not self.is_ensemble else None
+        if not isinstance(kept_edges, Edges):  # not kept, or found anew whenever they are read
+            kept_edges = None
         kept_columns = getattr(self.model, "base_labels_", None) if self.fitted else None
         predicted = self._clusters is None
         ties = base = None

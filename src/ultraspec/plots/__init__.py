@@ -70,9 +70,10 @@ def clusters(
     by_confidence = color == "confidence"
     if by_confidence:
         _draw.need_ensemble(model, "color='confidence'")
-    ax = _draw.new_axes(ax, (7.0, 6.0))
+    _draw.need_matplotlib()
     found = figures.survey(model, X, labels, ("map", "confidence") if by_confidence else ("map",))
     assert found.map is not None
+    ax = _draw.new_axes(ax, (7.0, 6.0))
     _draw.draw_map(ax, found.map, found.names, by_confidence)
     if legend and not by_confidence:
         _draw.legend(ax, found)
@@ -104,10 +105,11 @@ def eigenvalues(model: Any, *, ax: Axes | None = None) -> Axes:
     '1 - eigenvalue'
     """
     check_is_fitted(model)
-    ax = _draw.new_axes(ax, (6.4, 3.6))
+    _draw.need_matplotlib()
     from matplotlib.ticker import MaxNLocator
 
     found = figures.eigengap(model)
+    ax = _draw.new_axes(ax, (6.4, 3.6))
     k, distances = found.chosen, found.leading
     numbers = np.arange(1, len(distances) + 1)
     ax.plot(numbers, distances, color=_draw.QUIET, linewidth=1, zorder=1)
@@ -150,8 +152,9 @@ def sizes(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None = No
     >>> len(ax.patches)
     4
     """
-    ax = _draw.new_axes(ax, (6.4, 3.6))
+    _draw.need_matplotlib()
     found = figures.survey(model, X, labels, ())
+    ax = _draw.new_axes(ax, (6.4, 3.6))
     order = np.argsort(-found.tally.sizes, kind="stable")
     ax.bar(np.arange(len(order)), found.tally.sizes[order], color=[_draw.color_of(code) for code in order])
     ax.set_xticks(np.arange(len(order)), [found.names[code] for code in order])
@@ -190,12 +193,13 @@ def graph(model: Any, X: Any, *, labels: Any = None, ax: Axes | None = None) -> 
     >>> len(ax.collections) > 1
     True
     """
-    ax = _draw.new_axes(ax, (7.0, 6.0))
+    _draw.need_matplotlib()
     from matplotlib.collections import LineCollection
 
     found = figures.survey(model, X, labels, ("graph",))
     nodes = found.graph
     assert nodes is not None
+    ax = _draw.new_axes(ax, (7.0, 6.0))
     here = np.zeros(len(nodes.codes), dtype=bool)
     here[nodes.drawn] = True
     kept = here[nodes.ties].all(axis=1)
@@ -248,9 +252,10 @@ def confidence(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None
     'share of members that back the label'
     """
     _draw.need_ensemble(model, "confidence")
-    ax = _draw.new_axes(ax, (6.4, 3.6))
+    _draw.need_matplotlib()
     levels = figures.survey(model, X, labels, ("confidence",)).tally.levels
     assert levels is not None
+    ax = _draw.new_axes(ax, (6.4, 3.6))
     at, below = np.linspace(0, 1, levels.shape[1]), np.zeros(levels.shape[1])
     shares = levels / levels.sum()
     for code, row in enumerate(shares):
@@ -287,11 +292,12 @@ def agreement(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None 
     'consensus'
     """
     _draw.need_ensemble(model, "agreement")
-    ax = _draw.new_axes(ax, (6.0, 5.2))
+    _draw.need_matplotlib()
     from matplotlib.colors import LinearSegmentedColormap
 
     found = figures.survey(model, X, labels, ("agreement",)).agreement
     assert found is not None
+    ax = _draw.new_axes(ax, (6.0, 5.2))
     m = len(found.consensus)
     shown = np.vstack([found.members, found.consensus])
     shown[np.arange(m), np.arange(m)] = np.nan
@@ -334,6 +340,7 @@ def phases(model: Any, *, ax: Axes | None = None) -> Axes:
     found = figures.phases(model)
     if not found:
         raise ValueError("This model does not tell what its fit took: it has no fit_profile_. Fit it anew.")
+    _draw.need_matplotlib()
     ax = _draw.new_axes(ax, (6.4, 0.5 * len(found) + 1.0))
     bars = ax.barh([phase.name for phase in found], [phase.seconds for phase in found], color=palette.LIGHT[0])
     texts = [

@@ -17,12 +17,18 @@ QUIET = "#667080"  # of what is not the subject
 MOST_IN_LEGEND = 26
 
 
-def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """The given axes, or those of a new figure."""
+def need_matplotlib() -> None:
+    """Refuse to begin where matplotlib is missing."""
     try:
-        import matplotlib.pyplot as plt
+        import matplotlib.pyplot  # noqa: F401
     except ImportError as error:
         raise ImportError("Plots need matplotlib: pip install 'ultraspec[plots]'.") from error
+
+
+def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """The given axes, or those of a new figure."""
+    import matplotlib.pyplot as plt
+
     return ax if ax is not None else plt.subplots(figsize=size, layout="constrained")[1]
 
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ultraspec._files import write_whole
 from ultraspec.report._page import render
 
 __all__ = ["write"]
@@ -70,11 +71,5 @@ def write(
     if target.exists() and not overwrite:
         raise FileExistsError(f"{str(path)!r} exists. Pass another path, or overwrite=True to replace it.")
     page = render(model, X, labels=labels, title=title, code=code)
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        scratch.write_text(page, encoding="utf-8", newline="\n")
-        os.replace(scratch, target)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
+    write_whole(target, lambda file: file.write(page.encode()), overwrite=overwrite)
     return target

@@ -43,7 +43,7 @@ def page_data(survey: Survey, gap: Eigengap) -> dict[str, Any]:
         "marks": [MARKS[name] for name in palette.MARKERS],
         "colors": len(palette.LIGHT),
         "map": _map(survey.map),
-        "graph": _graph(survey.graph, survey.map.frame, survey.n_features),
+        "graph": _graph(survey.graph, survey.nodes, survey.map.frame, survey.n_features),
         "eigen": {"distances": gap.leading.tolist(), "chosen": gap.chosen, "largest": gap.largest},
         "levels": None if survey.tally.levels is None else survey.tally.levels.tolist(),
         "agreement": None if survey.agreement is None else _agreement(survey.agreement),
@@ -60,7 +60,7 @@ def _map(drawn: ClusterMap) -> dict[str, Any]:
     if drawn.kind == "points":
         assert drawn.points is not None
         assert drawn.codes is not None
-        inside = drawn.frame.cell_of(drawn.points) >= 0
+        inside = drawn.frame.holds(drawn.points)
         data["xy"] = _packed(_on_grid(drawn.points[inside], drawn.frame))
         data["codes"] = _packed(drawn.codes[inside].astype("<u2"))
         data["confidence"] = None if drawn.confidence is None else _packed(_bytes(drawn.confidence[inside]))
@@ -69,6 +69,7 @@ def _map(drawn: ClusterMap) -> dict[str, Any]:
     assert cells is not None
     if drawn.kind == "histogram":
         data["bins"] = cells.T.tolist()
+        data["sure"] = None if backing is None else _bytes(backing / np.maximum(cells, 1)).T.tolist()
         return data
     at = np.flatnonzero(cells)
     counts = cells.reshape(-1)[at]
@@ -80,9 +81,8 @@ def _map(drawn: ClusterMap) -> dict[str, Any]:
     return data
 
 
-def _graph(graph: NodeGraph, frame: Frame, n_features: int) -> dict[str, Any]:
+def _graph(graph: NodeGraph, nodes: npt.NDArray[np.intp], frame: Frame, n_features: int) -> dict[str, Any]:
     """Nodes on the map's frame; of one feature, with the rows they stand for as the height."""
-    nodes = graph.drawn
     positions, rows = graph.positions[nodes], graph.rows[nodes]
     if n_features == 1:
         most = max(float(positions[:, 1].max(initial=0.0)), 1.0) * 1.06

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ultraspec.figures import Eigengap, Survey
-from ultraspec.report._text import percent
+from ultraspec.report._text import cut, percent
 
+FEW = 10  # rows for a cluster
 TINY = 0.002  # share of the rows
 SMALL_GAP = 1.15
 CLEAR_GAP = 1.5
@@ -30,7 +31,14 @@ class Note:
 
 def notes(model: Any, survey: Survey, gap: Eigengap) -> list[Note]:
     """All remarks, warnings first."""
-    found = [*_rows(survey), *_sizes(survey), *_gap(gap), *_ensemble(survey), *_features(model, survey)]
+    found = [
+        *_rows(survey),
+        *_outside(survey),
+        *_sizes(survey),
+        *_gap(gap),
+        *_ensemble(survey),
+        *_features(model, survey),
+    ]
     if model.random_state is None:
         found.append(Note("look", "random_state was not set: another run may number and cut clusters differently."))
     rank = {"warning": 0, "look": 1, "good": 2}
@@ -44,6 +52,17 @@ def _rows(survey: Survey) -> Iterator[Note]:
         yield Note("look", "The rows were labelled by the model, which does not hold labels of these very rows.")
 
 
+def _outside(survey: Survey) -> Iterator[Note]:
+    drawn = survey.map
+    n = int(drawn.tally.outside.sum()) if drawn is not None else 0
+    if n:
+        yield Note(
+            "look",
+            f"{_count(n)} lie{'s' if n == 1 else ''} far from all others, beyond the map. If that is by error, drop "
+            "them and fit again.",
+        )
+
+
 def _sizes(survey: Survey) -> Iterator[Note]:
     sizes, n = survey.tally.sizes, survey.n_rows
     empty = np.flatnonzero(sizes == 0)
@@ -52,6 +71,8 @@ def _sizes(survey: Survey) -> Iterator[Note]:
     if len(sizes) == 1:
         yield Note("look", "There is one cluster. Ask for more with n_clusters, or let n_clusters='auto' choose.")
         return
+    if n < FEW * len(sizes):
+        yield Note("look", f"{_count(n)} for {len(sizes)} clusters are few: another sample may give other clusters.")
     graph = survey.graph
     stands_for = n / max(len(graph.codes), 1) if graph is not None else 0.0
     tiny = np.flatnonzero((sizes > 0) & (sizes < max(TINY * n, stands_for)))
@@ -67,8 +88,8 @@ def _sizes(survey: Survey) -> Iterator[Note]:
     if sizes[largest] > 0.9 * n:
         yield Note(
             "warning",
-            f"Cluster {survey.names[largest]} has {percent(sizes[largest] / n)} of the rows. If finer structure is "
-            "wanted, ask for more clusters; if features differ in scale, bring them to the same one first.",
+            f"Cluster {cut(survey.names[largest])} has {percent(sizes[largest] / n)} of the rows. If finer structure "
+            "is wanted, ask for more clusters; if features differ in scale, bring them to the same one first.",
         )
 
 
@@ -96,7 +117,7 @@ def _gap(gap: Eigengap) -> Iterator[Note]:
     if gap.pieces > k:
         yield Note(
             "warning",
-            f"The graph has at least {gap.pieces} parts that share no tie, more than the {k} clusters. Raise "
+            f"The graph is in {gap.pieces} parts that share hardly a tie, more than the {k} clusters. Raise "
             "n_clusters if the parts are real, or n_neighbors to join them.",
         )
 
@@ -108,6 +129,9 @@ def _ensemble(survey: Survey) -> Iterator[Note]:
     low = levels[:, : LOW + 1].sum() / max(levels.sum(), 1)
     own = levels[:, : LOW + 1].sum(axis=1) / np.maximum(levels.sum(axis=1), 1)
     worst = int(own.argmax())
+    if not survey.own:
+        yield Note("look", f"{percent(low)} of the rows have at most half of the members behind their label.")
+        return
     if low > MANY_LOW:
         yield Note(
             "warning",
@@ -121,8 +145,8 @@ def _ensemble(survey: Survey) -> Iterator[Note]:
     if own[worst] > max(0.2, 2 * low) and len(own) > 1:
         yield Note(
             "look",
-            f"Cluster {survey.names[worst]} is the least certain: {percent(own[worst])} of its rows have at most half "
-            "of the members behind them.",
+            f"Cluster {cut(survey.names[worst])} is the least certain: {percent(own[worst])} of its rows have at most "
+            "half of the members behind them.",
         )
     m = len(agreement.consensus)
     if m > 1:
@@ -149,13 +173,13 @@ def _features(model: Any, survey: Survey) -> Iterator[Note]:
         name, other = survey.feature_names[widest], "other" if len(spread) == 2 else "typical"
         yield Note(
             "warning",
-            f"{name[:60]} spreads {spread[widest] / middle:,.0f} times as wide as the {other} feature, so distances "
-            "are mostly its own. Scale features first (for example with StandardScaler) unless that is meant.",
+            f"{cut(name, 60)} spreads {spread[widest] / middle:,.0f} times as wide as the {other} feature, so "
+            "distances are mostly its own. Scale features first (as with StandardScaler) unless that is meant.",
         )
 
 
 def _named(survey: Survey, codes: Any) -> str:
-    names = [survey.names[code] for code in codes[:6]]
+    names = [cut(survey.names[code]) for code in codes[:6]]
     text = ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
     if len(codes) > 6:
         text = f"{', '.join(names)} and {len(codes) - 6} more"

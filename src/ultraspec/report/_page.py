@@ -14,7 +14,7 @@ from ultraspec.figures import ClusterMap, Eigengap, Phase, Survey, palette
 from ultraspec.report import _run
 from ultraspec.report._data import MARKS, script_json
 from ultraspec.report._notes import Note, notes
-from ultraspec.report._text import memory, percent, seconds, short
+from ultraspec.report._text import cut, memory, percent, seconds, short
 
 MOST_TOUCHING = 12
 NOTE_MARKS = {"warning": "!", "look": "→", "good": "✓"}
@@ -98,8 +98,8 @@ def facts(model: Any, survey: Survey, gap: Eigengap) -> str:
             f"{survey.n_features:,} {'feature' if survey.n_features == 1 else 'features'}, {model.metric}",
         ),
         ("Clusters", f"{len(survey.names)}", chosen if survey.own else "passed in"),
-        ("Largest", percent(sizes.max() / n), f"cluster {survey.names[int(sizes.argmax())]}"),
-        ("Smallest", percent(sizes.min() / n), f"cluster {survey.names[int(sizes.argmin())]}"),
+        ("Largest", percent(sizes.max() / n), f"cluster {cut(survey.names[int(sizes.argmax())])}"),
+        ("Smallest", percent(sizes.min() / n), f"cluster {cut(survey.names[int(sizes.argmin())])}"),
     ]
     if gap.chosen <= len(gap.growth):
         found.append(("Eigengap", f"{gap.growth[gap.chosen - 1]:.1f} ×", f"step after {gap.chosen}"))
@@ -185,7 +185,7 @@ def graph_text(survey: Survey, kind: str) -> str:
     """What the graph shows."""
     graph = survey.graph
     assert graph is not None
-    all_of_them, drawn = len(graph.codes), len(graph.drawn)
+    all_of_them, drawn = len(graph.codes), len(survey.nodes)
     whose = "the ensemble’s first member" if kind == "USENC" else "the model"
     which = f"{drawn:,} of the {all_of_them:,}" if drawn < all_of_them else f"The {all_of_them:,}"
     where = (
@@ -207,9 +207,9 @@ def touching_rows(survey: Survey) -> str:
     pairs = graph.touching(len(survey.names))[:MOST_TOUCHING]
     if not pairs:
         return "<p class=hint>No representatives of different clusters share rows.</p>"
+    names = [escape(cut(name)) for name in survey.names]
     rows = "".join(
-        f"<tr><td>{escape(survey.names[a])} and {escape(survey.names[b])}</td><td>{escape(percent(share))}</td></tr>"
-        for a, b, share in pairs
+        f"<tr><td>{names[a]} and {names[b]}</td><td>{escape(percent(share))}</td></tr>" for a, b, share in pairs
     )
     return (
         "<table class=numbers><thead><tr><th scope=col>Clusters that touch</th><th scope=col>shared</th></tr></thead>"

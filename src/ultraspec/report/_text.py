@@ -14,6 +14,17 @@ def percent(share: float) -> str:
     return "<0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
 
 
+def cut(name: str, most: int = 20) -> str:
+    """A name, or its beginning if it is long.
+
+    Examples
+    --------
+    >>> cut("x"), cut("a name of many letters")
+    ('x', 'a name of many lett…')
+    """
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
 def short(n: int) -> str:
     """A number in few letters.
 
@@ -34,7 +45,7 @@ def seconds(value: float) -> str:
     Examples
     --------
     >>> seconds(0.0123), seconds(75.2), seconds(7300)
-    ('12 ms', '1 min 15 s', '2 h 2 min')
+    ('12 ms', '1 min 15 s', '2 h 1 min')
     """
     if value < 1:
         return f"{1000 * value:.0f} ms"

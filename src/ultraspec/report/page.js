@@ -25,7 +25,6 @@ function newCanvas(id, frame, axes) { // a blank canvas and the place of the fra
   const height = high + top + bottom, dpr = Math.max(1, window.devicePixelRatio || 1), start = left + Math.max(0, (width - left - right - wide) / 2);
   canvas.width = Math.round(width * dpr);
   canvas.height = Math.round(height * dpr);
-  canvas.style.height = height + "px";
   const c = canvas.getContext("2d");
   c.setTransform(dpr, 0, 0, dpr, 0, 0);
   c.clearRect(0, 0, width, height);
@@ -66,6 +65,7 @@ function drawAxes(place, frame, axes, width) {
   c.fillText(fit(axes[1], width - 20), Math.max(0, place.x0 - 42), 11);
 }
 function drawNames(place, spots, frame) {
+  const lift = data.map.kind === "points" && mapData.codes.length < 500 ? 16 : 0;  // not to hide one of few points
   const { c } = place, size = data.names.length > 30 || place.w < 400 ? 10 : 12;
   c.font = text(650, size);
   c.textAlign = "center";
@@ -75,7 +75,7 @@ function drawNames(place, spots, frame) {
     const name = data.names[code].length > 12 ? data.names[code].slice(0, 11) + "…" : data.names[code];
     const w = Math.max(size + 6, c.measureText(name).width + 9), h = size + 6;
     const x = Math.min(Math.max(place.x((spot[0] - frame.low[0]) / (frame.high[0] - frame.low[0])), place.x0 + w / 2), place.x0 + place.w - w / 2);
-    const y = Math.min(Math.max(place.y((spot[1] - frame.low[1]) / (frame.high[1] - frame.low[1])), place.y0 + h / 2), place.y0 + place.h - h / 2);
+    const y = Math.min(Math.max(place.y((spot[1] - frame.low[1]) / (frame.high[1] - frame.low[1])) - lift, place.y0 + h / 2), place.y0 + place.h - h / 2);
     c.beginPath();
     c.roundRect(x - w / 2, y - h / 2, w, h, h / 2);
     c.fillStyle = theme("surface");
@@ -151,12 +151,14 @@ function drawRaster(place) {
 }
 function drawHistogram(place, frame) {
   const { c } = place, bins = data.map.bins, n = bins[0].length, order = data.names.map((_, code) => code);
+  const colors = data.names.map((_, code) => colorOf(code)), quiet = theme("grid");
   if (state.only !== null) order.sort((a, b) => (b === state.only) - (a === state.only));
+  const scale = state.view === "confidence" ? scaleColors("confidence", 3).map((v) => `rgb(${v.join()})`) : null;
   for (let i = 0; i < n; i++) {
     let below = 0;
     for (const code of order) {
       const top = below + bins[code][i], y = place.y(top / frame.high[1]);
-      c.fillStyle = shown(code) ? colorOf(code) : theme("grid");
+      c.fillStyle = !shown(code) ? quiet : scale ? scale[data.map.sure[code][i]] : colors[code];
       c.fillRect(place.x(i / n), y, place.w / n - (place.w / n > 3 ? 0.5 : 0), place.y(below / frame.high[1]) - y);
       below = top;
     }
@@ -171,9 +173,10 @@ function drawGraph() {
   const colors = data.names.map((_, code) => colorOf(code)), ink = theme("ink"), faint = theme("faint");
   const order = Array.from(strength, (_, i) => i), crosses = (i) => codes[ties[2 * i]] !== codes[ties[2 * i + 1]];
   order.sort((a, b) => crosses(a) - crosses(b) || strength[a] - strength[b]);
+  const calm = data.map.kind === "histogram" ? 0.35 : 1;  // there lines say little and cross much
   for (const i of order) {
     const a = ties[2 * i], b = ties[2 * i + 1], lit = shown(codes[a]) || shown(codes[b]);
-    c.globalAlpha = !lit ? 0.15 : crosses(i) ? 0.12 + 0.6 * (strength[i] / 255) : 0.25 + 0.55 * (strength[i] / 255);
+    c.globalAlpha = !lit ? 0.15 : calm * ((crosses(i) ? 0.12 : 0.25) + 0.55 * (strength[i] / 255));
     c.strokeStyle = !lit ? faint : crosses(i) ? ink : colors[codes[a]];
     c.lineWidth = crosses(i) ? 1.2 : 1;
     c.beginPath();
@@ -273,7 +276,7 @@ for (const key of document.querySelectorAll(".key")) key.addEventListener("click
 for (const input of document.querySelectorAll("input[name=view]")) {
   input.addEventListener("change", () => {
     state.view = input.value;
-    $("confidence-scale").hidden = state.view !== "confidence" || data.map.kind === "histogram";
+    $("confidence-scale").hidden = state.view !== "confidence";
     drawMap();
   });
 }

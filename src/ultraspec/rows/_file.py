@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import importlib
 import os
 from collections import Counter
@@ -87,7 +86,7 @@ class Columns:
         """Check a column that is not one of the names."""
         if isinstance(name, str) and self.names is not None:
             found = "more than one column" if name in self.names else "no column"
-            raise ValueError(f"{path} has {found} named {name!r}. Its columns are {listed(self.names)}.")
+            raise ValueError(f"{path} has {found} named {name!r}. Choose by name or number from {listed(self.names)}.")
         last = len(self.numbers) - 1
         if isinstance(name, str):
             raise ValueError(f"{path} has no column names to find {name!r} among. Choose by numbers from 0 to {last}.")
@@ -111,10 +110,10 @@ def refuse_non_numbers(path: Path, chosen: Sequence[str], types: Mapping[str, An
         shown = ", ".join(f"{name!r} ({types[name]})" for name in bad[:MOST_SHOWN])
         more = f" and {len(bad) - MOST_SHOWN} more" if len(bad) > MOST_SHOWN else ""
         others = [name for name in types if name in good]
-        todo = f"Choose columns=[{listed(others)}]" if others else "No column of it does"
+        todo = f"Choose columns=[{listed(others)}], which do, or turn" if others else "Turn"
         raise ValueError(
-            f"{path}: column{'s' if len(bad) > 1 else ''} {shown}{more} must hold numbers, as distances are taken. "
-            f"{todo}, or write a file in which they are turned into numbers."
+            f"{path}: column{'s' if len(bad) > 1 else ''} {shown}{more} must hold numbers. {todo} these into numbers "
+            "first."
         )
 
 
@@ -191,7 +190,7 @@ class FileRows(Rows):
             raise ValueError(f"{path} has no rows.")
         self.path, self.n_rows = path, n_rows
         self.dtype = np.dtype(np.uint8) if np.dtype(dtype) == bool else np.dtype(dtype)
-        self._options = dict(options or {})
+        self._options, self._closed = dict(options or {}), False
         self._set_columns(columns)
 
     def _set_columns(self, columns: Columns) -> None:
@@ -211,7 +210,9 @@ class FileRows(Rows):
         FileRows
             Stays open when these rows are closed.
         """
-        other = copy.copy(self)
+        self._check_open()
+        other = object.__new__(type(self))  # copy.copy would open the file anew, as pickle does
+        vars(other).update(vars(self))
         other._set_columns(self._columns.pick(columns, self.path))
         return other
 
@@ -224,13 +225,20 @@ class FileRows(Rows):
         if len(indices) and not 0 <= indices[0] <= indices[-1] < self.n_rows:
             raise IndexError(f"{self.path} has {self.n_rows:,} rows; {indices[0]} to {indices[-1]} were asked for.")
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise self._closed_error()
+
     def _closed_error(self) -> ValueError:
         return ValueError(f"The rows of {self.path} were closed. Open the file again to read them.")
 
+    def close(self) -> None:
+        """Let go of the file; the rows cannot be read afterwards."""
+        self._closed = True
+
     def __reduce__(self) -> tuple[Any, ...]:
-        columns = self._columns
-        chosen = None if columns.is_all and columns.names is None else columns.names or columns.numbers.tolist()
-        return reopen, (str(self.path), chosen, self._options, self.n_rows)
+        chosen = None if self._columns.is_all and self.names is None else self._columns.numbers.tolist()
+        return reopen, (str(self.path), chosen, self._options, self.n_rows, self.names)
 
     def __repr__(self) -> str:
         names = "" if self.names is None else f": {listed(self.names)}"
@@ -238,11 +246,15 @@ class FileRows(Rows):
         return f"<{type(self).__name__} of {str(self.path)!r}, {shape}, {self.dtype}{names}>"
 
 
-def reopen(path: str, columns: Sequence[str | int] | None, options: dict[str, Any], n_rows: int) -> Rows:
-    """Open the file of unpickled rows, which must have as many rows as it had."""
+def reopen(
+    path: str, columns: Sequence[int] | None, options: dict[str, Any], n_rows: int, names: list[str] | None
+) -> Rows:
+    """Open the file of unpickled rows, which must have as many rows, and the columns, that it had."""
     from ultraspec.rows._open import open_rows
 
     rows = open_rows(path, columns, **options)
     if rows.n_rows != n_rows:
         raise OSError(f"{path} had {n_rows:,} rows when its source was pickled and has {rows.n_rows:,} now.")
+    if rows.names != names:
+        raise OSError(f"{path} had other columns when its source was pickled: {listed(names or ())}.")
     return rows

@@ -163,7 +163,7 @@ class MatrixRows(FileRows):
 
     def _values(self, offset: int, width: int, start: int, stop: int) -> Array:
         """Rows ``start .. stop`` of a matrix with `width` columns, row by row, at `offset`."""
-        file = self._file
+        file = self._file  # stays open while it is read, even if another thread closes the rows
         if file is None:
             raise self._closed_error()
         values = np.empty((stop - start, width), dtype=self.dtype)
@@ -178,7 +178,8 @@ class MatrixRows(FileRows):
             yield part, self._values(offset, width, first, last + 1)[here - first]
 
     def close(self) -> None:
-        """Close the file; a temporary one is removed."""
+        """Close the file, when reads in other threads are over; a temporary one is removed."""
+        super().close()
         self._file = None
 
 

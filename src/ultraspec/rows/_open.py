@@ -118,7 +118,9 @@ def open_rows(
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for name in options:
         if name not in OPTIONS.get(opener, ()):
-            raise ValueError(f"{name}={options[name]!r} means nothing for {file}.")
+            raise ValueError(f"{name}={options[name]!r} has no meaning for {file}. Leave it out.")
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
+        raise ValueError(f"delimiter must be one character, got {delimiter!r}.")
     return opener(file, columns, **options)
 
 

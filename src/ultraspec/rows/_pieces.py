@@ -147,7 +147,7 @@ class PieceRows(FileRows):
 
     def _set_columns(self, columns: Columns) -> None:
         super()._set_columns(columns)
-        self._cache: PieceCache | None = PieceCache()
+        self._cache = PieceCache()
 
     @abstractmethod
     def _decode(self, number: int, columns: slice, room: Array) -> Array:
@@ -158,12 +158,10 @@ class PieceRows(FileRows):
         return max(1, min(self.n_features, n_bytes // SHARE_BYTES))
 
     def _piece(self, number: int) -> Piece:
-        cache = self._cache
-        if cache is None:
-            raise self._closed_error()
+        self._check_open()
         shape = int(self._bounds[number + 1] - self._bounds[number]), self.n_features
         n_shares = self._shares(shape[0] * shape[1] * self.dtype.itemsize)
-        return cache.get(number, shape, self.dtype, n_shares, functools.partial(self._decode, number))
+        return self._cache.get(number, shape, self.dtype, n_shares, functools.partial(self._decode, number))
 
     def read(self, start: int, stop: int) -> Block:
         """Rows ``start .. stop``."""
@@ -188,7 +186,8 @@ class PieceRows(FileRows):
 
     def close(self) -> None:
         """Let go of what is kept of the file."""
-        self._cache = None
+        super().close()
+        self._cache = PieceCache()
 
 
 def _fill(out: Array, part: slice, piece: Piece, rows: slice | npt.NDArray[np.int64]) -> Array:

@@ -14,7 +14,7 @@ from ultraspec.rows._file import Array, Columns, Stamp, need, refuse_non_numbers
 from ultraspec.rows._matrix import MatrixRows, OpenFile
 from ultraspec.rows._temporary import TemporaryFile
 
-BLOCK_BYTES = 2**24  # parsed at once; lines have to be shorter
+BLOCK_BYTES = (2**20, 2**24, 2**28)  # parsed at once: the least that lines fit into, as pyarrow reads 32 blocks ahead
 OTHER_DELIMITERS = ";\t|"
 
 
@@ -33,14 +33,30 @@ class CsvRows(MatrixRows):
         header: bool | None = None,
         delimiter: str | None = None,
     ) -> None:
-        table = _Table(path, delimiter or ("\t" if ".tsv" in path.name.lower() else ","))
-        has_names = _has_names(table.first_line) if header is None else header
-        chosen = _choose(columns, path, table.first_line, has_names)
-        table.check_types(chosen)
-        file, n_rows = table.write_out(chosen, skip_first=has_names)
+        sign = delimiter or ("\t" if ".tsv" in path.name.lower() else ",")
+        for block_bytes in BLOCK_BYTES:
+            try:
+                chosen, file, n_rows = _write_out(_Table(path, sign, block_bytes), columns, header)
+                break
+            except _LongLineError as error:
+                if block_bytes == BLOCK_BYTES[-1]:
+                    raise ValueError(f"{path} has no lines of text, or too long ones. {error.__cause__}") from error
         options = {"header": header, "delimiter": delimiter}
         given = {name: value for name, value in options.items() if value is not None}
         super().__init__(path, file, n_rows, chosen, np.float64, stored=chosen.numbers, options=given)
+
+
+class _LongLineError(ValueError):
+    """A line does not fit into a block."""
+
+
+def _write_out(
+    table: _Table, columns: Sequence[str | int] | None, header: bool | None
+) -> tuple[Columns, OpenFile, int]:
+    has_names = _has_names(table.first_line) if header is None else header
+    chosen = _choose(columns, table.path, table.first_line, has_names)
+    table.check_types(chosen)
+    return chosen, *table.write_out(chosen, skip_first=has_names)
 
 
 def _has_names(first_line: list[str]) -> bool:
@@ -76,10 +92,11 @@ class _Table:
         Fields of the first line.
     """
 
-    def __init__(self, path: Path, delimiter: str) -> None:
+    def __init__(self, path: Path, delimiter: str, block_bytes: int) -> None:
         self._csv: Any = need("pyarrow.csv", "CSV files")
         self._arrow: Any = need("pyarrow", "CSV files")
-        self._path, self._delimiter, self._stamp = path, delimiter, Stamp.of(path)
+        self.path, self._delimiter, self._block_bytes = path, delimiter, block_bytes
+        self._stamp = Stamp.of(path)
         with self._reading(), self._open() as reader:
             self.first_line = [str(name) for name in reader.schema.names]
             self._types = list(reader.schema.types)  # as the values of the first block suggest
@@ -92,8 +109,8 @@ class _Table:
         if len(labels) == 1 and not numeric:
             found = [sign for sign in OTHER_DELIMITERS if sign != self._delimiter and sign in self.first_line[0]]
             if found:
-                raise ValueError(f"{self._path} has a single column. Is {found[0]!r} its delimiter? Pass delimiter=...")
-        refuse_non_numbers(self._path, [labels[number] for number in chosen.numbers], types, numeric)
+                raise ValueError(f"{self.path} has a single column. Is {found[0]!r} its delimiter? Pass delimiter=...")
+        refuse_non_numbers(self.path, [labels[number] for number in chosen.numbers], types, numeric)
 
     def _is_numeric(self, kind: Any) -> bool:
         types = self._arrow.types
@@ -101,7 +118,7 @@ class _Table:
 
     def write_out(self, chosen: Columns, *, skip_first: bool) -> tuple[OpenFile, int]:
         """Write the chosen columns to a temporary file; gives it and the number of rows."""
-        target, n_rows = TemporaryFile(self._path), 0
+        target, n_rows = TemporaryFile(self.path), 0
         # by number, as names may be missing or appear twice
         names = [str(number) for number in range(len(self.first_line))]
         wanted = [str(number) for number in chosen.numbers]
@@ -122,8 +139,8 @@ class _Table:
 
     def _open(self, convert: Any = None, **options: Any) -> Any:
         return self._csv.open_csv(
-            str(self._path),
-            read_options=self._csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, **options),
+            str(self.path),
+            read_options=self._csv.ReadOptions(use_threads=False, block_size=self._block_bytes, **options),
             parse_options=self._csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=convert,
         )
@@ -136,15 +153,17 @@ class _Table:
         except ValueError as error:
             self._stamp.check()
             place = re.search(r"column #(\d+): (?:Row #\d+: )?CSV conversion error", str(error))
-            if place is None:
-                raise ValueError(f"{self._path} cannot be read as a CSV file. {error}") from error
-            name = self.first_line[int(place[1])] if hasattr(self, "first_line") else ""
-            raise ValueError(
-                f"{self._path}: column {name!r} must hold numbers, but does so only in part. {error}"
-            ) from error
+            if place is not None:
+                name = self.first_line[int(place[1])]
+                raise ValueError(
+                    f"{self.path}: column {name!r} must hold numbers, but does so only in part. {error}"
+                ) from error
+            long = re.search("straddl|Empty CSV file or block", str(error))
+            kind = _LongLineError if long else ValueError
+            raise kind(f"{self.path} cannot be read as a CSV file. {error}") from error
         except OSError as error:
             self._stamp.check()
-            raise ValueError(f"{self._path} cannot be read as a CSV file; it may be damaged. {error}") from error
+            raise ValueError(f"{self.path} cannot be read as a CSV file; it may be damaged. {error}") from error
         self._stamp.check()
 
 

@@ -95,7 +95,13 @@ class Part:
     def open(self, **options: Any) -> Any:
         """Open the file for one thread; the footer is not read again."""
         parquet: Any = need("pyarrow.parquet", "Parquet files")
-        return parquet.ParquetFile(str(self.stamp.path), metadata=self.metadata, pre_buffer=False, **options)
+        return parquet.ParquetFile(
+            str(self.stamp.path),
+            metadata=self.metadata,
+            pre_buffer=False,
+            page_checksum_verification=True,  # where the file has them
+            **options,
+        )
 
     def group_rows(self) -> list[int]:
         """Rows of each row group."""
@@ -121,6 +127,8 @@ def numpy_type(kind: Any) -> np.dtype | None:
 
 def _choose(path: Path, part: Part, wanted: Sequence[str | int] | None) -> Columns:
     every = Columns.choose(None, path, len(part.names), part.names)
+    if wanted is None and not part.data_names:
+        raise ValueError(f"{path} has no columns but the index of a pandas frame.")
     chosen = every.pick(part.data_names if wanted is None else wanted, path)
     numeric = [name for name in part.data_names if numpy_type(part.types[name]) is not None]
     numeric += [name for name in chosen.names or () if name in part.index and numpy_type(part.types[name]) is not None]

@@ -1,0 +1,84 @@
+"""What users are told when something fails or looks odd: one line, in the command line's own words."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from ultraspec.cli._options import PARAMETERS
+
+# Names of parameters that are no words of the language, and those that are, where they are meant as names.
+_OPTIONS = {parameter: "--" + name.replace("_", "-") for name, parameter in PARAMETERS.items() if name != "exact"}
+_PLAIN = [name for name in _OPTIONS if name not in ("metric", "selection", "checkpoint")]
+_NAMES = re.compile(rf"(?<![\w-])(?:({'|'.join(_PLAIN)})(?!\w)|(metric|selection|checkpoint)(?==| must))")
+_COLUMNS = re.compile(r"(?<![\w-])columns=\[([^\]]*)\]")
+_INPUT = re.compile(r"(?<![\w-])(array|delimiter|header)=")
+
+
+def in_own_words(message: str) -> str:
+    """A message of the library on one line, with options where it names parameters.
+
+    Examples
+    --------
+    >>> in_own_words("Raise n_representatives.")
+    'Raise --representatives.'
+    >>> in_own_words("Choose columns=['a', 'b'].")
+    'Choose --columns a,b.'
+    """
+    message = " ".join(message.split())
+    message = _COLUMNS.sub(lambda found: "--columns " + _plain_list(found[1]), message)
+    message = _INPUT.sub(r"--\1=", message)
+    return _NAMES.sub(lambda found: _OPTIONS[found[1] or found[2]], message)
+
+
+def _plain_list(text: str) -> str:
+    return re.sub(r"(['\"])(.*?)\1(,\s*)?", lambda found: found[2] + ("," if found[3] else ""), text)
+
+
+def describe(error: BaseException) -> str:
+    """What an exception says."""
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory. {error}".strip()
+    if isinstance(error, OSError) and error.strerror is not None:
+        return f"{error.filename}: {error.strerror}" if error.filename is not None else str(error.strerror)
+    return str(error) or type(error).__name__
+
+
+def foreseen(error: BaseException) -> bool:
+    """Whether it is about the input or the machine: what this package raises itself, and what the system refuses."""
+    if isinstance(error, (OSError, MemoryError)):
+        return True
+    return isinstance(error, (ValueError, TypeError, ImportError)) and _raised_here(error.__traceback__)
+
+
+def _raised_here(trace: TracebackType | None) -> bool:
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0] == "ultraspec"
+
+
+@contextmanager
+def short_warnings(show: Callable[[str], None]) -> Iterator[None]:
+    """Show warnings as one line each while the body runs."""
+
+    def shown(message: Any, *_: Any, **__: Any) -> None:
+        show(in_own_words(str(message)))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = shown
+        yield
+
+
+@contextmanager
+def blaming(path: Any) -> Iterator[None]:
+    """Name the file that is being written in what the system says: a full disk names none."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:  # says all in words already
+            raise
+        raise OSError(f"{path} cannot be written: {error.strerror}.") from error

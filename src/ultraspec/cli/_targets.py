@@ -1,0 +1,93 @@
+"""Files that a command will write: checked before the work starts, written whole or not at all."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+LEFT_FREE = 2**26  # a disk is not filled to its last byte
+TABLES = (".parquet", ".pq", ".csv")
+ARRAYS = (".npy", ".npz")
+PAGES = (".html", ".htm")
+
+# Bytes of a file per byte in memory, about: numbers take more room as text, and a little more in a table.
+GROWTH = {".csv": 3.0, ".parquet": 1.1, ".pq": 1.1}
+
+
+def check(
+    outputs: Mapping[str, tuple[Path | None, tuple[str, ...]]], inputs: Iterable[Path], *, force: bool
+) -> dict[str, Path]:
+    """Raise unless every output can be written where it is wanted; gives their real paths by option.
+
+    Parameters
+    ----------
+    outputs : dict
+        Path (or None) and allowed endings (none: any) by option.
+    inputs : iterable of Path
+        What is read, and so must not be replaced.
+    force : bool
+        Whether existing files may be replaced.
+    """
+    found: dict[str, Path] = {}
+    read = {os.path.realpath(path.expanduser()) for path in inputs}
+    for option, (path, endings) in outputs.items():
+        if path is None:
+            continue
+        _check_ending(option, path, endings)
+        real = Path(os.path.realpath(path.expanduser()))
+        if str(real) in read:
+            raise ValueError(f"{option} {path} is a file that is read. Write to another one.")
+        twice = [other for other, taken in found.items() if taken == real]
+        if twice:
+            raise ValueError(f"{twice[0]} and {option} name the same file, {path}.")
+        _check_place(option, path, real, force)
+        found[option] = real
+    return found
+
+
+def _check_ending(option: str, path: Path, endings: tuple[str, ...]) -> None:
+    if endings and path.suffix.lower() not in endings:
+        raise ValueError(f"{option} {path} is of an unknown kind. Known are {', '.join(endings)}.")
+    if endings and path.suffix.lower() in TABLES:
+        need("pyarrow", f"Writing {path.suffix} files", "cli")
+
+
+def _check_place(option: str, path: Path, real: Path, force: bool) -> None:
+    if real.is_dir():
+        raise ValueError(f"{option} {path} is a folder. Name a file.")
+    if real.exists() and not real.is_file():
+        raise ValueError(f"{option} {path} is not a regular file.")
+    if not real.parent.is_dir():
+        raise ValueError(f"{option} {path}: there is no folder {real.parent}. Create it first.")
+    if real.exists() and not force:
+        raise ValueError(f"{option} {path} exists. Pass --force to replace it.")
+    try:
+        with tempfile.TemporaryFile(dir=real.parent):
+            pass
+    except OSError as error:
+        raise ValueError(f"{option} {path}: cannot write to the folder {real.parent}: {error.strerror}.") from error
+
+
+def check_room(sizes: Mapping[Path, int]) -> None:
+    """Raise unless the disks have room for files whose values take so many bytes in memory."""
+    wanted: dict[int, tuple[Path, float]] = {}
+    for path, n_bytes in sizes.items():
+        disk, more = path.parent.stat().st_dev, n_bytes * GROWTH.get(path.suffix.lower(), 1.0)
+        wanted[disk] = path, more + (wanted[disk][1] if disk in wanted else 0.0)
+    for path, total in wanted.values():
+        free = shutil.disk_usage(path.parent).free
+        if free < total + LEFT_FREE:
+            raise OSError(
+                f"{path} would need about {total / 1e9:,.2f} GB, and the disk of {path.parent} has "
+                f"{free / 1e9:,.2f} GB left."
+            )
+
+
+def need(module: str, what: str, extra: str) -> None:
+    """Raise unless an optional module is installed."""
+    if importlib.util.find_spec(module) is None:
+        raise ImportError(f"{what} needs {module}: pip install 'ultraspec[{extra}]'")

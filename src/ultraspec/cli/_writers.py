@@ -1,0 +1,235 @@
+"""Columns of numbers to files, block by block: .npy, .npz, .csv and .parquet.
+
+A writer gets blocks of all columns, in order, and holds no more than one row group of them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec._files import write_whole
+from ultraspec.cli._errors import blaming
+from ultraspec.rows._file import need
+
+Array = npt.NDArray[Any]
+Types = Mapping[str, npt.DTypeLike]
+
+GROUP_ROWS = 2**20  # of a row group in a Parquet file
+
+
+def write_columns(path: Path, n_rows: int, types: Types, blocks: Iterable[tuple[Array, ...]], *, force: bool) -> None:
+    """Write a file of columns, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its ending tells the format. A .npy file gets the first column only.
+    n_rows : int
+        Rows of all blocks.
+    types : dict of str to dtype
+        The columns.
+    blocks : iterable of tuples of ndarray
+        All columns of some rows each.
+    force : bool
+        Whether an existing file may be replaced.
+    """
+
+    def fill(file: BinaryIO) -> None:
+        with writer(path, file, n_rows, types) as write:
+            for block in blocks:
+                write(*block)
+
+    write_whole(path, fill, overwrite=force)
+
+
+@contextmanager
+def writer(
+    path: Path, file: BinaryIO, n_rows: int, types: Types, *, matrix: bool = False
+) -> Iterator[Callable[..., None]]:
+    """A function that appends a block of columns to an open file; `path` is its name to be.
+
+    With `matrix`, a .npy file gets all columns, as a 2-d array.
+    """
+    suffix = path.suffix.lower()
+    with blaming(path):
+        if suffix == ".npy":
+            sink: _Sink = _Npy(file, n_rows, types, matrix)
+        elif suffix == ".npz":
+            sink = _Npz(path, file, n_rows, types)
+        else:
+            sink = _Csv(file, types) if suffix == ".csv" else _Parquet(file, types)
+    written = 0
+
+    def write(*columns: Array) -> None:
+        nonlocal written
+        with blaming(path):
+            sink.write(columns)
+        written += len(columns[0])
+
+    try:
+        yield write
+        if written != n_rows:
+            raise RuntimeError(f"{written} of {n_rows} rows were written to {path}")
+        with blaming(path):
+            sink.finish()
+            file.flush()  # a full disk may show itself only now
+    finally:
+        sink.drop()
+
+
+class _Sink:
+    """A format that is being written."""
+
+    def write(self, columns: tuple[Array, ...]) -> None:
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Write what is left."""
+
+    def drop(self) -> None:
+        """Let go of everything, finished or not."""
+
+
+class _Npy(_Sink):
+    def __init__(self, file: BinaryIO, n_rows: int, types: Types, matrix: bool) -> None:
+        self._file, self._matrix = file, matrix
+        self._dtype = np.dtype(next(iter(types.values())))
+        _write_header(file, (n_rows, len(types)) if matrix else (n_rows,), self._dtype)
+
+    def write(self, columns: tuple[Array, ...]) -> None:
+        block = np.column_stack(columns) if self._matrix else columns[0]
+        self._file.write(np.ascontiguousarray(block, dtype=self._dtype).data)
+
+
+class _Npz(_Sink):
+    """An archive takes one array after another: columns but the first wait in temporary files beside it."""
+
+    def __init__(self, path: Path, file: BinaryIO, n_rows: int, types: Types) -> None:
+        self._n_rows = n_rows
+        self._types = {name: np.dtype(kind) for name, kind in types.items()}
+        self._archive = zipfile.ZipFile(file, "w")
+        self._first = self._member(next(iter(types)))
+        self._waiting = [tempfile.TemporaryFile(dir=path.parent) for _ in range(len(types) - 1)]  # noqa: SIM115
+
+    def _member(self, name: str) -> Any:
+        stream = self._archive.open(f"{name}.npy", "w", force_zip64=True)
+        _write_header(stream, (self._n_rows,), self._types[name])
+        return stream
+
+    def write(self, columns: tuple[Array, ...]) -> None:
+        streams = [self._first, *self._waiting]
+        for stream, column, kind in zip(streams, columns, self._types.values(), strict=True):
+            stream.write(np.ascontiguousarray(column, dtype=kind).data)
+
+    def finish(self) -> None:
+        self._first.close()
+        for name, values in zip(list(self._types)[1:], self._waiting, strict=True):
+            values.seek(0)
+            with self._member(name) as stream:
+                shutil.copyfileobj(values, stream, 2**20)
+        self._archive.close()
+
+    def drop(self) -> None:
+        for values in self._waiting:
+            values.close()
+        self._archive.fp = None  # else it would end a file that was given up
+
+
+class _Csv(_Sink):
+    def __init__(self, file: BinaryIO, types: Types) -> None:
+        csv: Any = need("pyarrow.csv", "CSV files")
+        file.write((",".join(types) + "\n").encode())
+        self._schema = _schema(types)
+        options = csv.WriteOptions(include_header=False)
+        self._writer = csv.CSVWriter(_Lent(file), self._schema, write_options=options)
+
+    def write(self, columns: tuple[Array, ...]) -> None:
+        self._writer.write(_table(self._schema, columns))
+
+    def finish(self) -> None:
+        self._writer.close()
+
+
+class _Parquet(_Sink):
+    def __init__(self, file: BinaryIO, types: Types) -> None:
+        parquet: Any = need("pyarrow.parquet", "Parquet files")
+        self._schema = _schema(types)
+        self._writer = parquet.ParquetWriter(_Lent(file), self._schema, compression="zstd")
+        self._kept: list[tuple[Array, ...]] = []
+        self._n_kept = 0
+
+    def write(self, columns: tuple[Array, ...]) -> None:
+        self._kept.append(columns)
+        self._n_kept += len(columns[0])
+        if self._n_kept >= GROUP_ROWS:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        columns = tuple(np.concatenate(parts) for parts in zip(*self._kept, strict=True))
+        self._kept, self._n_kept = [], 0
+        self._writer.write_table(_table(self._schema, columns), row_group_size=len(columns[0]))
+
+    def finish(self) -> None:
+        if self._kept:
+            self._write_group()
+        self._writer.close()
+
+    def drop(self) -> None:
+        self._writer.is_open = False  # else it would write to the closed file when it is collected
+
+
+class _Lent:
+    """A file that pyarrow may write to but not close."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, data: Any) -> int:
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def close(self) -> None:
+        """Leave it to the owner."""
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+
+def _schema(types: Types) -> Any:
+    pyarrow: Any = need("pyarrow", "tables")
+    return pyarrow.schema([(name, pyarrow.from_numpy_dtype(np.dtype(kind))) for name, kind in types.items()])
+
+
+def _table(schema: Any, columns: tuple[Array, ...]) -> Any:
+    pyarrow: Any = need("pyarrow", "tables")
+    plain = [
+        np.ascontiguousarray(c, dtype=kind.to_pandas_dtype()) for c, kind in zip(columns, schema.types, strict=True)
+    ]
+    return pyarrow.table(plain, schema=schema)
+
+
+def _write_header(stream: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    descr = np.lib.format.dtype_to_descr(dtype)
+    np.lib.format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})

@@ -1,0 +1,123 @@
+"""``ultraspec bench``: U-SPEC against scikit-learn's KMeans on this machine, in one run."""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ultraspec import USPEC, datasets, metrics
+from ultraspec._memory import resident_bytes
+from ultraspec.cli._screen import Screen, duration, memory
+from ultraspec.engines.threads import count_jobs
+
+WARM_UP_ROWS = 20_000
+LOOK_SECONDS = 0.005
+
+
+def run(n_rows: int, repeats: int, seed: int, jobs: int | None, screen: Screen) -> None:
+    """Time both on the circles and gaussians, by turns, and print a table."""
+    from sklearn.cluster import KMeans
+
+    screen.say(f"Generating {n_rows:,} points of the set 'cg', {datasets.N_CLASSES['cg']} classes ...")
+    X, y = datasets.generate("cg", n_rows, random_state=seed)
+    k = datasets.N_CLASSES["cg"]
+
+    def make(name: str, number: int) -> Any:
+        if name == "U-SPEC":
+            return USPEC(k, random_state=seed + number, n_jobs=jobs)
+        return KMeans(k, n_init=1, random_state=seed + number)
+
+    results: dict[str, dict[str, list[Any]]] = {}
+    screen.say("Compiling and warming up ...")
+    for name in ("U-SPEC", "KMeans"):
+        make(name, 0).fit(X[:WARM_UP_ROWS])
+        results[name] = {"seconds": [], "bytes": [], "nmi": []}
+    reporter = screen.reporter("bench")
+    with reporter.phase("fits"):
+        reporter.begin_pass(2 * repeats)
+        for number in range(repeats):
+            for name, found in results.items():
+                reporter.note(name)
+                labels = timed(make(name, number), X, found)
+                found["nmi"].append(metrics.nmi(y, labels))
+                reporter.advance()
+    show(n_rows, seed, results, screen, count_jobs(jobs))
+
+
+def timed(model: Any, X: Any, found: dict[str, list[Any]]) -> Any:
+    """Fit, and note the time and the memory that it took."""
+    gc.collect()
+    with watched_memory() as peak:
+        started = time.perf_counter()
+        labels = model.fit(X).labels_
+        found["seconds"].append(time.perf_counter() - started)
+    found["bytes"].append(peak[0])
+    return labels
+
+
+@contextmanager
+def watched_memory() -> Iterator[list[int | None]]:
+    """A list with the most resident memory beyond that at the start; None where the system does not tell."""
+    before, most = resident_bytes(), [None if resident_bytes() is None else 0]
+    over = threading.Event()
+
+    def look() -> None:
+        now = resident_bytes()
+        if before is not None and now is not None:
+            most[0] = max(most[0] or 0, now - before)
+
+    def watch() -> None:
+        while not over.wait(LOOK_SECONDS):
+            look()
+
+    thread = threading.Thread(target=watch, name="ultraspec-memory", daemon=True)
+    thread.start()
+    try:
+        yield most
+    finally:
+        over.set()
+        thread.join()
+        look()
+
+
+def show(n_rows: int, seed: int, results: dict[str, dict[str, list[Any]]], screen: Screen, threads: int) -> None:
+    """Print medians, and the ratio of times."""
+    methods = {}
+    for name, found in results.items():
+        known = [n for n in found["bytes"] if n is not None]
+        methods[name] = {
+            "seconds": round(statistics.median(found["seconds"]), 4),
+            "runs": [round(seconds, 4) for seconds in found["seconds"]],
+            "peak_bytes": max(known) if known else None,
+            "nmi": round(float(np.median(found["nmi"])), 6),
+        }
+    ratio = methods["U-SPEC"]["seconds"] / methods["KMeans"]["seconds"]
+    facts = {
+        "command": "bench",
+        "set": "cg",
+        "rows": n_rows,
+        "features": 2,
+        "clusters": datasets.N_CLASSES["cg"],
+        "seed": seed,
+        "threads": threads,
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "methods": methods,
+        "ratio": round(ratio, 4),
+    }
+    lines = [("", f"{'time':>12}{'memory':>12}{'NMI':>9}")]
+    lines += [
+        (name, f"{duration(m['seconds']):>12}{memory(m['peak_bytes']):>12}{m['nmi']:>9.4f}")
+        for name, m in methods.items()
+    ]
+    lines.append(("Ratio", f"{ratio:>12.2f}  of times, U-SPEC to KMeans; medians of {len(methods['KMeans']['runs'])}"))
+    screen.result(facts, lines)

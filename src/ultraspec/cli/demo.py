@@ -1,0 +1,52 @@
+"""``ultraspec demo``: generates concentric circles, clusters them, says how it went."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from ultraspec import USPEC, datasets, metrics, report
+from ultraspec.cli import _targets
+from ultraspec.cli._errors import blaming
+from ultraspec.cli._screen import Screen, duration, listing
+
+REPORT = Path("demo-report.html")
+
+
+def run(n_rows: int, seed: int, page: Path | None, *, own_page: bool, force: bool, screen: Screen) -> None:
+    """Cluster circles; `own_page` tells that the user named the page, which then must not exist."""
+    if page is not None:
+        page = _targets.check({"--report": (page, _targets.PAGES)}, [], force=force or not own_page)["--report"]
+    screen.say(f"Generating {n_rows:,} points on three concentric circles ...")
+    X, y = datasets.generate("cc", n_rows, random_state=seed)
+    screen.say("Compiling (once per machine) ...")
+    USPEC(3, random_state=seed).fit(X[:2000])
+    screen.say("Clustering ...")
+    model = USPEC(3, random_state=seed)
+    started = time.perf_counter()
+    with screen.watching(model):
+        model.fit(X)
+    seconds = time.perf_counter() - started
+    if page is not None:
+        screen.say(f"Drawing {page.name} ...")
+        with blaming(page):
+            report.write(model, X, page, title="Three concentric circles")
+    facts = {
+        "command": "demo",
+        "rows": n_rows,
+        "seed": seed,
+        "seconds": round(seconds, 3),
+        "nmi": metrics.nmi(y, model.labels_),
+        "sizes": np.bincount(model.labels_).tolist(),
+        "true_sizes": np.bincount(y).tolist(),
+        "outputs": {} if page is None else {"report": str(page)},
+    }
+    lines = [
+        ("Time", duration(seconds)),
+        ("NMI", f"{facts['nmi']:.4f}  (1 is perfect)"),
+        ("Cluster sizes", listing(facts["sizes"])),
+        ("True sizes", listing(facts["true_sizes"])),
+    ]
+    screen.result(facts, lines + ([("Report", str(page))] if page is not None else []))

@@ -1,0 +1,38 @@
+"""``ultraspec evaluate``: takes two files of labels, gives scores."""
+
+from __future__ import annotations
+
+from ultraspec import metrics
+from ultraspec.cli._label_files import read_labels, same_length
+from ultraspec.cli._screen import Screen
+
+
+def run(labels: str, truth: str, column: str | None, screen: Screen) -> None:
+    """Compare labels with known classes."""
+    found, known = read_labels(labels, column), read_labels(truth, column)
+    same_length(found, known, (labels, truth))
+    table = metrics.contingency(known, found)
+    facts = {
+        "command": "evaluate",
+        "rows": len(found),
+        "clusters": len(table.cluster_sizes),
+        "classes": len(table.class_sizes),
+        "nmi": metrics.nmi(known, found),
+        "majority_accuracy": metrics.majority_accuracy(known, found),
+        "hungarian_accuracy": metrics.hungarian_accuracy(known, found),
+        "ari": metrics.ari(known, found),
+    }
+    screen.result(
+        facts,
+        [
+            ("Rows", f"{facts['rows']:,}"),
+            ("Clusters, classes", f"{facts['clusters']:,}, {facts['classes']:,}"),
+            ("NMI", f"{facts['nmi']:.4f}"),
+            (
+                "Majority accuracy",
+                f"{facts['majority_accuracy']:.4f}  (the paper's CA: clusters count as their majority)",
+            ),
+            ("Hungarian accuracy", f"{facts['hungarian_accuracy']:.4f}  (one cluster per class)"),
+            ("ARI", f"{facts['ari']:.4f}"),
+        ],
+    )

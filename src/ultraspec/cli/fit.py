@@ -1,0 +1,190 @@
+"""``ultraspec fit``: takes data, gives labels, a model and a report."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ultraspec import USENC, USPEC, report, save
+from ultraspec.cli import _targets
+from ultraspec.cli._data import Input, Sizes, slices
+from ultraspec.cli._errors import blaming
+from ultraspec.cli._options import OF_ENSEMBLES, PARAMETERS
+from ultraspec.cli._screen import Screen, duration, listing, memory
+from ultraspec.cli._writers import write_columns
+from ultraspec.engines import ThreadEngine
+from ultraspec.rows import Rows
+from ultraspec.scaling import ScaledRows, measure
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Files to write."""
+
+    labels: Path | None
+    model: Path | None
+    report: Path | None
+    force: bool
+
+    def check(self, data: Path) -> dict[str, Path]:
+        """Real paths by option, after all checks."""
+        if self.model is not None:
+            _targets.need("safetensors", "--model", "cli")
+        wanted = {
+            "-o": (self.labels, _targets.TABLES + _targets.ARRAYS),
+            "--model": (self.model, ()),
+            "--report": (self.report, _targets.PAGES),
+        }
+        return _targets.check(wanted, [data], force=self.force)
+
+
+def run(
+    source: Input, outputs: Outputs, options: Mapping[str, Any], *, ensemble: bool, scale: str, screen: Screen
+) -> None:
+    """Cluster a file and write what was asked for."""
+    if scale not in ("none", "standard"):
+        raise ValueError(f"--scale must be 'none' or 'standard', got {scale!r}.")
+    model = estimator(options, ensemble=ensemble)
+    targets = outputs.check(source.path)
+    with source.open(screen) as rows:
+        model._wanted_clusters(rows)
+        if "-o" in targets:
+            _targets.check_room({targets["-o"]: rows.n_rows * (8 if ensemble else 4)})
+        started = time.perf_counter()
+        fit(model, rows, scale, screen)
+        seconds = time.perf_counter() - started
+        sizes = write(model, rows, targets, outputs.force, repeat(model, source), screen)
+    facts = describe(model, rows, sizes, scale, seconds)
+    facts["outputs"] = {"-o": "labels", "--model": "model", "--report": "report"}
+    facts["outputs"] = {name: str(targets[option]) for option, name in facts["outputs"].items() if option in targets}
+    screen.result(facts, lines(facts))
+
+
+def estimator(options: Mapping[str, Any], *, ensemble: bool) -> Any:
+    """The estimator that options ask for, with its parameters checked; None is an option that was not given."""
+    given = {name: value for name, value in options.items() if value is not None}
+    stray = [name for name in given if name in OF_ENSEMBLES and not ensemble]
+    if stray:
+        raise ValueError(f"--{stray[0].replace('_', '-')} is for ensembles: pass --ensemble too.")
+    if given.get("seed") is None and "checkpoint" not in given:  # an unfinished run goes on with its own seed
+        given["seed"] = secrets.randbelow(2**32)
+    model = (USENC if ensemble else USPEC)(**{PARAMETERS[name]: value for name, value in given.items()})
+    model._check_parameters()
+    if given.get("seed") is not None and given["seed"] < 0:
+        raise ValueError(f"--seed must not be negative, got {given['seed']}.")
+    return model
+
+
+def fit(model: Any, rows: Rows, scale: str, screen: Screen) -> None:
+    """Fit, on scaled rows if that is wanted."""
+    if scale == "none":
+        with screen.watching(model):
+            model.fit(rows)
+        return
+    reporter = screen.reporter(type(model).__name__)
+    with ThreadEngine(model.n_jobs, reporter) as engine, reporter.phase("scale"):
+        scaling = measure(rows, engine)
+    with screen.watching(model):
+        model.fit(ScaledRows(rows, scaling))
+    model._scaling = scaling  # from now on it takes rows as they are
+
+
+def write(model: Any, rows: Rows, targets: Mapping[str, Path], force: bool, command: str, screen: Screen) -> Any:
+    """Write the files; gives the clusters' sizes."""
+    types: dict[str, Any] = {"label": np.int32}
+    columns = [model.labels_]
+    if hasattr(model, "confidence_"):
+        types["confidence"] = np.float32
+        columns.append(model.confidence_)
+    sizes = Sizes(model.n_clusters_)
+    blocks = sizes.of(slices(*columns))
+    if "-o" in targets:
+        write_columns(targets["-o"], rows.n_rows, types, blocks, force=force)
+    else:
+        for _ in blocks:
+            pass
+    if "--model" in targets:
+        with blaming(targets["--model"]):
+            save(model, targets["--model"], overwrite=force)
+    if "--report" in targets:
+        screen.say(f"Drawing {targets['--report'].name} ...")
+        with blaming(targets["--report"]):
+            report.write(model, rows, targets["--report"], code=command, overwrite=force)
+    return sizes.counts
+
+
+def repeat(model: Any, source: Input | Path) -> str:
+    """The command that repeats a fit, from the model's parameters."""
+    given = source if isinstance(source, Input) else Input(source)
+    words = ["ultraspec", "fit", str(given.path)]
+    values, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
+    if isinstance(model, USENC):
+        words.append("--ensemble")
+    for name, parameter in PARAMETERS.items():
+        value = values.get(parameter)
+        if parameter == "n_clusters":
+            words += ["-k", str(value)]
+        elif parameter not in values or value == defaults[parameter] or parameter == "n_jobs":
+            continue
+        elif name == "exact":
+            words.append("--exact")
+        else:
+            text = ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+            words += ["--" + name.replace("_", "-"), text]
+    if hasattr(model, "_scaling"):
+        words += ["--scale", "standard"]
+    if given.columns is not None:
+        words += ["--columns", ",".join(given.columns)]
+    words += ["--array", given.array] if given.array is not None else []
+    words += ["--delimiter", given.delimiter] if given.delimiter is not None else []
+    if given.header is not None:
+        words.append("--header" if given.header else "--no-header")
+    return shlex.join(words)
+
+
+def describe(model: Any, rows: Rows, sizes: Any, scale: str, seconds: float) -> dict[str, Any]:
+    """The result as facts."""
+    used = [facts["resident_bytes"] for facts in model.fit_profile_.values()]
+    facts = {
+        "command": "fit",
+        "method": "U-SENC" if isinstance(model, USENC) else "U-SPEC",
+        "rows": rows.n_rows,
+        "features": rows.n_features,
+        "scale": scale,
+        "clusters": int(model.n_clusters_),
+        "sizes": sizes.tolist(),
+        "seconds": round(seconds, 3),
+        "seconds_by_phase": {name: round(phase["seconds"], 3) for name, phase in model.fit_profile_.items()},
+        "peak_bytes": max((n for n in used if n is not None), default=None),
+        "seed": model.random_state,
+    }
+    if hasattr(model, "confidence_"):
+        total = sum(float(part.sum(dtype=np.float64)) for (part,) in slices(model.confidence_))
+        facts["mean_confidence"] = round(total / rows.n_rows, 6)
+    return facts
+
+
+def lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The result as lines."""
+    found = [
+        ("Rows", f"{facts['rows']:,} x {facts['features']:,}"),
+        ("Clusters", f"{facts['clusters']:,}"),
+        ("Sizes", listing(facts["sizes"])),
+    ]
+    if "mean_confidence" in facts:
+        found.append(("Confidence", f"{facts['mean_confidence']:.4f} on average"))
+    found += [("Time", duration(facts["seconds"])), ("Memory", memory(facts["peak_bytes"]) + " at most")]
+    if facts["seed"] is not None:
+        found.append(("Seed", str(facts["seed"])))
+    names = {"labels": "Labels", "model": "Model", "report": "Report"}
+    found += [(names[name], path) for name, path in facts["outputs"].items()]
+    if not facts["outputs"]:
+        found.append(("Labels", "not kept: pass -o labels.parquet, or --model to label rows later"))
+    return found

@@ -1,0 +1,88 @@
+"""``ultraspec generate``: writes one of the paper's synthetic sets, reconstructed, of any size."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from ultraspec import datasets
+from ultraspec._files import write_whole
+from ultraspec.cli import _targets
+from ultraspec.cli._screen import Screen, duration
+from ultraspec.cli._writers import writer
+from ultraspec.datasets.synthetic import CHUNK_ROWS, Labelled
+from ultraspec.progress import Silent
+
+COLUMNS = {"x0": np.float32, "x1": np.float32}
+NOTE = "a reconstruction from the paper's figures, not the authors' data"
+
+
+def run(
+    name: str, n_rows: int | None, output: Path, labels: Path | None, *, seed: int | None, force: bool, screen: Screen
+) -> None:
+    """Write a set, and its classes if they are asked for."""
+    if name not in datasets.SYNTHETIC:
+        raise ValueError(f"there is no set {name!r}. There are {', '.join(datasets.SYNTHETIC)}.")
+    n_rows = n_rows or datasets.N_ROWS[name]
+    kinds = (".npy", *_targets.TABLES)
+    targets = _targets.check({"-o": (output, kinds), "--labels": (labels, (*kinds, ".npz"))}, [], force=force)
+    widths = {"-o": 8, "--labels": 4}
+    _targets.check_room({path: n_rows * widths[option] for option, path in targets.items()})
+    seed = secrets.randbelow(2**32) if seed is None else seed
+    started = time.perf_counter()
+    with closing(watched(name, n_rows, seed, screen.reporter("generate"))) as blocks:
+        write(targets["-o"], targets.get("--labels"), n_rows, blocks, force)
+    seconds = time.perf_counter() - started
+    facts = {
+        "command": "generate",
+        "set": name,
+        "rows": n_rows,
+        "classes": datasets.N_CLASSES[name],
+        "seed": seed,
+        "seconds": round(seconds, 3),
+        "note": NOTE,
+        "outputs": {{"-o": "data", "--labels": "labels"}[option]: str(path) for option, path in targets.items()},
+    }
+    shown = [("Set", f"{name}, {NOTE}"), ("Rows", f"{n_rows:,} x 2"), ("Classes", f"{facts['classes']}")]
+    shown += [("Seed", str(seed)), ("Time", duration(seconds)), ("Data", str(targets["-o"]))]
+    screen.result(facts, shown + [("Labels", str(path)) for option, path in targets.items() if option == "--labels"])
+
+
+def watched(name: str, n_rows: int, seed: int, reporter: Silent) -> Generator[Labelled]:
+    """The blocks of a set, with progress."""
+    with reporter.phase("rows"):
+        reporter.begin_pass(-(-n_rows // CHUNK_ROWS))
+        for block in datasets.stream(name, n_rows, random_state=seed):
+            yield block
+            reporter.advance()
+
+
+def write(data: Path, labels: Path | None, n_rows: int, blocks: Iterator[Labelled], force: bool) -> None:
+    """Write rows and classes in one go."""
+
+    def fill(file: BinaryIO, classes: BinaryIO | None = None) -> None:
+        with ExitStack() as stack:
+            write_rows = stack.enter_context(writer(data, file, n_rows, COLUMNS, matrix=True))
+            write_classes = None
+            if labels is not None and classes is not None:
+                write_classes = stack.enter_context(writer(labels, classes, n_rows, {"label": np.int32}))
+            for X, y in blocks:
+                write_rows(*X.T)
+                if write_classes is not None:
+                    write_classes(y)
+
+    if labels is None:
+        write_whole(data, fill, overwrite=force)
+        return
+    # the classes get their name when the rows have theirs
+    write_whole(
+        labels,
+        lambda classes: write_whole(data, lambda file: fill(file, classes), overwrite=force),
+        overwrite=force,
+    )

@@ -1,0 +1,61 @@
+"""``ultraspec predict``: takes a model file and data, gives labels; memory does not grow with the rows."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ultraspec import load
+from ultraspec.cli import _targets
+from ultraspec.cli._data import Input, Sizes, label_blocks
+from ultraspec.cli._screen import Screen, duration, listing
+from ultraspec.cli._writers import write_columns
+
+
+def run(path: Path, source: Input, output: Path, *, jobs: int | None, force: bool, screen: Screen) -> None:
+    """Label the rows of a file."""
+    wanted = {"-o": (output, _targets.TABLES + _targets.ARRAYS)}
+    target = _targets.check(wanted, [path, source.path], force=force)["-o"]
+    model = load_model(path, jobs)
+    with source.open(screen, feature_names(model)) as rows:
+        _targets.check_room({target: rows.n_rows * 4})
+        started = time.perf_counter()
+        sizes = Sizes(model.n_clusters_)
+        with closing(label_blocks(model, rows, screen.reporter("predict"))) as found:
+            blocks = sizes.of((labels,) for labels in found)
+            write_columns(target, rows.n_rows, {"label": np.int32}, blocks, force=force)
+        seconds = time.perf_counter() - started
+    facts = {
+        "command": "predict",
+        "rows": rows.n_rows,
+        "clusters": len(sizes.counts),
+        "sizes": sizes.counts.tolist(),
+        "seconds": round(seconds, 3),
+        "outputs": {"labels": str(target)},
+    }
+    screen.result(
+        facts,
+        [
+            ("Rows", f"{rows.n_rows:,}"),
+            ("Sizes", listing(sizes.counts)),
+            ("Time", duration(seconds)),
+            ("Labels", str(target)),
+        ],
+    )
+
+
+def load_model(path: Path, jobs: int | None) -> Any:
+    """A model from a file, to run on so many threads."""
+    _targets.need("safetensors", "Reading model files", "cli")
+    model = load(path)
+    return model.set_params(n_jobs=jobs)
+
+
+def feature_names(model: Any) -> list[str] | None:
+    """Names of the columns that a model was fitted on, if they had any."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]

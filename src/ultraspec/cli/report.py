@@ -1,0 +1,32 @@
+"""``ultraspec report``: takes a model file and data, gives the page about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ultraspec.cli import _targets
+from ultraspec.cli._data import Input
+from ultraspec.cli._errors import blaming
+from ultraspec.cli._screen import Screen
+from ultraspec.cli.fit import repeat
+from ultraspec.cli.predict import feature_names, load_model
+from ultraspec.report import write
+
+
+def run(
+    path: Path, source: Input, output: Path, *, title: str | None, jobs: int | None, force: bool, screen: Screen
+) -> None:
+    """Draw a model and the rows of a file."""
+    target = _targets.check({"-o": (output, _targets.PAGES)}, [path, source.path], force=force)["-o"]
+    model = load_model(path, jobs)
+    with source.open(screen, feature_names(model)) as rows:
+        reporter = screen.reporter("report")
+        with reporter.phase("page"), blaming(target):
+            write(model, rows, target, title=title, code=repeat(model, source), overwrite=force)
+    facts = {
+        "command": "report",
+        "rows": rows.n_rows,
+        "clusters": model.n_clusters_,
+        "outputs": {"report": str(target)},
+    }
+    screen.result(facts, [("Rows", f"{rows.n_rows:,}"), ("Report", str(target))])

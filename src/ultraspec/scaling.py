@@ -1,0 +1,154 @@
+"""Columns brought to mean 0 and variance 1: takes a row source, gives one whose blocks are scaled.
+
+A model that was fitted on scaled rows keeps the scaling, and model files do too: it takes rows as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec.engines import ThreadEngine
+from ultraspec.rows import Block, Rows
+from ultraspec.space import check_finite
+
+Floats = npt.NDArray[np.float64]
+
+ROUNDING = 16 * np.finfo(np.float64).eps  # a column that varies by less than so much of its mean is constant
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What is subtracted from each column, and what then divides it.
+
+    Attributes
+    ----------
+    mean, deviation : ndarray of shape (n_features,), float64
+        Mean and standard deviation of each column; a constant one is divided by 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Scaling(np.array([1.0, 0.0]), np.array([2.0, 1.0])).apply(np.array([[5, 7]]))
+    array([[2., 7.]])
+    """
+
+    mean: Floats
+    deviation: Floats
+
+    def apply(self, block: Block) -> Floats:
+        """Scaled rows; the same for a row whatever others are in the block."""
+        scaled = np.array(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64, order="C")
+        scaled -= self.mean
+        scaled /= self.deviation
+        return scaled
+
+
+@dataclass
+class Moments:
+    """Number, means and summed squared deviations of some rows, which can be joined with those of others."""
+
+    count: int
+    mean: Floats
+    squares: Floats
+
+    @classmethod
+    def of(cls, block: npt.NDArray[Any]) -> Moments:
+        """Of a block."""
+        values = block.astype(np.float64)
+        mean = values.mean(axis=0)
+        values -= mean
+        return cls(len(values), mean, np.einsum("ij,ij->j", values, values))
+
+    def join(self, other: Moments) -> Moments:
+        """Of both."""
+        count = self.count + other.count
+        step = other.mean - self.mean
+        mean = self.mean + step * (other.count / count)
+        return Moments(count, mean, self.squares + other.squares + step**2 * (self.count * other.count / count))
+
+
+def measure(rows: Rows, engine: ThreadEngine) -> Scaling:
+    """Means and deviations of all columns, in one pass; the same for any number of threads.
+
+    Raises
+    ------
+    ValueError
+        If there is NaN or infinity, the rows are sparse, or values are so large that their squares overflow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ultraspec.rows import ArrayRows
+    >>> with ThreadEngine(1) as engine:
+    ...     measure(ArrayRows(np.array([[1, 5], [3, 5]])), engine)
+    Scaling(mean=array([2., 5.]), deviation=array([1., 1.]))
+    """
+    if rows.sparse:
+        raise ValueError(
+            "The rows are a sparse matrix, which columns of mean 0 would fill. Leave it unscaled; the cosine metric "
+            "evens out the lengths of rows."
+        )
+
+    def add(found: list[Moments], span: tuple[int, int]) -> None:
+        block = rows.read(*span)
+        check_finite(block, span[0], rows.names)
+        with np.errstate(over="ignore", invalid="ignore"):
+            more = Moments.of(block)
+            found[:] = [found[0].join(more) if found else more]
+
+    def join(a: list[Moments], b: list[Moments]) -> list[Moments]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return [a[0].join(b[0])]
+
+    total = engine.fold(rows.blocks(), list, add, join)[0]
+    deviation = np.sqrt(total.squares / total.count)
+    _refuse_huge(total.mean, deviation, rows.names)
+    deviation[deviation <= ROUNDING * np.abs(total.mean)] = 1.0
+    return Scaling(total.mean, deviation)
+
+
+def _refuse_huge(mean: Floats, deviation: Floats, names: list[str] | None) -> None:
+    bad = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(deviation)))
+    if bad.size:
+        label = f"column {names[bad[0]]!r}" if names is not None else f"column {bad[0]}"
+        raise ValueError(f"The values of {label} are too large: their squares overflow. Divide them by a constant.")
+
+
+class ScaledRows(Rows):
+    """A row source whose blocks are scaled, in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ultraspec.rows import ArrayRows
+    >>> rows = ScaledRows(ArrayRows(np.array([[1, 5], [3, 5]])), Scaling(np.array([2.0, 5.0]), np.ones(2)))
+    >>> rows.read(0, 2)
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+
+    def __init__(self, rows: Rows, scaling: Scaling) -> None:
+        self._rows, self._scaling = rows, scaling
+        self.n_rows, self.n_features = rows.n_rows, rows.n_features
+        self.names, self.in_memory = rows.names, rows.in_memory
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of one block."""
+        return self._rows.block_rows
+
+    def read(self, start: int, stop: int) -> Block:
+        """Rows ``start .. stop``, scaled."""
+        return self._scaling.apply(self._rows.read(start, stop))
+
+    def take(self, indices: npt.NDArray[np.int64]) -> Block:
+        """Rows at `indices`, scaled."""
+        return self._scaling.apply(self._rows.take(indices))
+
+    def close(self) -> None:
+        """Close the source."""
+        self._rows.close()

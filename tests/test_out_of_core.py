@@ -1,0 +1,128 @@
+"""Rows that are not in memory: the same labels, bit for bit, and nothing that grows with the rows is kept."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from common import python
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ultraspec import USENC, USPEC, _spool, datasets, discretize
+from ultraspec._spool import Spool, SpooledMatrix, as_array, columns_of, matrix_for, room_for
+from ultraspec.bipartite import FoundEdges
+from ultraspec.rows import ArrayRows
+
+
+@pytest.fixture
+def all_on_disk(monkeypatch):
+    """Nothing is small enough to stay in memory, and k-means settles on a sample."""
+    monkeypatch.setattr(_spool, "KEPT_BYTES", 0)
+    monkeypatch.setattr(discretize, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(discretize, "LARGE_SAMPLE", 2)
+    monkeypatch.setattr(discretize, "_sample_size", lambda k: 300)
+
+
+def on_disk(X):
+    return ArrayRows(X, in_memory=False)
+
+
+@pytest.mark.parametrize("neighbors", ["approx", "exact"])
+@pytest.mark.parametrize("d", [2, 12])
+def test_uspec_labels_are_those_of_rows_in_memory(d, neighbors, all_on_disk):
+    X = np.random.default_rng(0).standard_normal((7000, d)) + 6 * np.random.default_rng(1).integers(0, 3, (7000, 1))
+    options = {"n_representatives": 200, "neighbors": neighbors, "random_state": 0}
+    there, here = USPEC(3, **options).fit(on_disk(X)), USPEC(3, **options).fit(X)
+    assert isinstance(there._edges, FoundEdges)
+    assert isinstance(there.labels_, np.memmap)
+    assert not isinstance(here.labels_, np.memmap)
+    assert there.labels_.dtype == np.int32
+    assert there.labels_.tobytes() == here.labels_.tobytes()
+    assert there.eigenvalues_.tobytes() == here.eigenvalues_.tobytes()
+    assert there.predict(on_disk(X)).tobytes() == here.labels_.tobytes()
+    assert there.cut(5).labels_.tobytes() == here.cut(5).labels_.tobytes()
+    again = pickle.loads(pickle.dumps(there))
+    assert again.cut(5, on_disk(X)).labels_.tobytes() == here.cut(5).labels_.tobytes()
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_usenc_labels_are_those_of_rows_in_memory(checkpoint, all_on_disk, tmp_path):
+    X, _ = datasets.generate("cg", 6000, random_state=0)
+    options = {"n_estimators": 4, "n_representatives": 200, "random_state": 0}
+    here = USENC(5, **options).fit(X)
+    model = USENC(5, checkpoint=tmp_path if checkpoint else None, **options)
+    for _ in range(2 if checkpoint else 1):
+        there = model.fit(on_disk(X))
+        for name in ("labels_", "base_labels_", "confidence_"):
+            one, other = getattr(there, name), getattr(here, name)
+            assert isinstance(one, np.memmap), name
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            assert (one == other).all()
+        assert there.cut(3).labels_.tobytes() == here.cut(3).labels_.tobytes()
+        assert there.cut(3, on_disk(X)).labels_.tobytes() == here.cut(3).labels_.tobytes()
+        assert there.predict(X).tobytes() == here.labels_.tobytes()
+
+
+@settings(max_examples=50)
+@given(n=st.integers(0, 50), spans=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=8))
+def test_spool_is_an_array(n, spans):
+    columns, wanted = Spool.columns(n, 3, np.int16), np.zeros((n, 3), dtype=np.int16)
+    for number, (low, high) in enumerate(spans):
+        part = slice(min(low, high), max(low, high))
+        columns[number % 3][part] = wanted[part, number % 3] = number
+        assert (columns[number % 3][part] == wanted[part, number % 3]).all()
+    assert all((column[:] == wanted[:, j]).all() for j, column in enumerate(columns))
+    if n:
+        assert (columns[0].array(3) == wanted).all()
+        assert (columns[1].array() == wanted[:, 1]).all()
+
+
+def test_room_is_where_the_rows_are(monkeypatch):
+    rows = ArrayRows(np.zeros((100, 2)))
+    assert isinstance(room_for(rows, np.int32), np.ndarray)
+    rows.in_memory = False
+    assert isinstance(room_for(rows, np.int32), np.ndarray)  # small
+    monkeypatch.setattr(_spool, "KEPT_BYTES", 399)
+    assert isinstance(room_for(rows, np.int32), Spool)
+    matrix = matrix_for(rows, 5, np.uint8)
+    assert isinstance(matrix, SpooledMatrix)
+    values = np.arange(500).reshape(100, 5).astype(np.uint8)
+    matrix[10:60] = values[10:60]
+    assert (as_array(matrix)[10:60] == values[10:60]).all()
+    assert (columns_of(matrix)[2][10:60] == values[10:60, 2]).all()
+
+
+def test_too_little_room_for_temporary_files(monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Usage", (), {"free": 1000})())
+    with pytest.raises(OSError, match=r"Results of 1,000 rows need 0.0 GB .* Set TMPDIR"):
+        Spool.columns(1000, 1, np.int32)
+
+
+def test_labels_outlive_their_estimator(all_on_disk):
+    X, _ = datasets.generate("cc", 3000, random_state=0)
+    labels = USPEC(3, n_representatives=200, random_state=0).fit(on_disk(X)).labels_
+    assert sorted(np.unique(labels)) == [0, 1, 2]
+
+
+def test_memory_does_not_grow_with_rows_on_disk(tmp_path):
+    """Four million more rows: not two bytes for each."""
+    code = """
+import json, os
+from ultraspec import USPEC, _spool, datasets, open_rows
+_spool.KEPT_BYTES = 0
+
+def peak():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024
+
+USPEC(11, random_state=0).fit(datasets.generate("cg", 30_000, random_state=0)[0])
+model = USPEC(11, random_state=0, n_jobs=2).fit(open_rows(os.environ["FILE"]))
+print(json.dumps([peak(), len(model.labels_)]))
+"""
+    peaks, X = {}, datasets.generate("cg", 6_000_000, random_state=0)[0]
+    for n in (2_000_000, 6_000_000):
+        np.save(tmp_path / "rows.npy", X[:n])
+        peaks[n], n_labels = python(code, FILE=str(tmp_path / "rows.npy"))
+        assert n_labels == n
+    assert peaks[6_000_000] - peaks[2_000_000] < 4_000_000 * 2
