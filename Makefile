@@ -13,13 +13,14 @@ test: $(VENV)/.test
 
 # The estimator on the oldest releases that are supported.
 OLDEST := numpy==1.26.* scipy==1.11.* scikit-learn==1.6.0 numba==0.60.* threadpoolctl==3.2.* pandas==2.2.*
+OLDEST_TESTS := $(addprefix tests/test_,sklearn_api.py neighbors.py engine.py lapack.py persistence.py)
 test-oldest: .venv-oldest/.ready
-	.venv-oldest/bin/python -m pytest -n auto tests/test_sklearn_api.py tests/test_neighbors.py tests/test_engine.py tests/test_lapack.py
+	.venv-oldest/bin/python -m pytest -n auto $(OLDEST_TESTS)
 
 .venv-oldest/.ready: pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --upgrade pip
-	.venv-oldest/bin/python -m pip install --quiet $(OLDEST) -e '.[test]'
+	.venv-oldest/bin/python -m pip install --quiet $(OLDEST) -e '.[models]' pytest pytest-xdist hypothesis polars psutil
 	@touch $@
 
 check: $(VENV)/.check
@@ -35,7 +36,7 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 # One stamp per set of extras, renewed when the project's requirements change.
-$(VENV)/.core: EXTRAS :=
+$(VENV)/.core: EXTRAS := [cli]
 $(VENV)/.test: EXTRAS := [test]
 $(VENV)/.check: EXTRAS := [check]
 $(VENV)/.bench: EXTRAS := [bench]

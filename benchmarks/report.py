@@ -125,6 +125,37 @@ def out_of_core(stored: dict[str, Any]) -> str:
     return text + "\n"
 
 
+def secuer(stored: dict[str, Any]) -> str:
+    peer = next(iter(next(iter(stored["runs"].values())).values()))["fits"][0]["theirs"]
+    versions = ", ".join(f"{name} {version}" for name, version in peer["versions"].items())
+    text = "## Beside Secuer\n\n" + about(stored["machine"])
+    text += (
+        f"[Secuer](https://github.com/nanawei11/Secuer) is the other U-SPEC in Python; here with Python {peer['python']}, "
+        f"{versions}. Taken by `benchmarks/secuer.py --python ...`. The number of clusters is given, p = 1000, K = 5, float32 rows, "
+        "a process for each fit after a warm-up; the ensembles have the members each has by default (20; Secuer-consensus: 5). "
+        "*cells* are 50 principal components of generated counts with 20 types, the rarest 40 times rarer than the commonest. "
+        "Means over seeds, medians of times and of memory above the rows. ARI and NMI are against the classes; the last "
+        "column is the ARI of the two with each other.\n\n"
+    )
+    names = {"single": ("U-SPEC", "Secuer"), "ensemble": ("U-SENC", "Secuer-consensus")}
+    for pair, sets in stored["runs"].items():
+        ours, theirs = names[pair]
+        text += f"| data | rows x features | seeds | {ours}: ARI, NMI | {theirs} | {ours}: time | {theirs} | {ours}: memory | {theirs} | with each other |\n"
+        text += "|---|---|---|---|---|---|---|---|---|---|\n"
+        for title, run in sets.items():
+            text += f"| {title} | {run['rows']:,} x {run['features']} | {len(run['fits'])} | {secuer_cells(run['fits'])} |\n"
+        text += "\n"
+    return text
+
+
+def secuer_cells(fits: list[dict[str, Any]]) -> str:
+    means = {name: np.mean([fit["scores"][name] for fit in fits], axis=0) for name in ("ours", "theirs", "each_other")}
+    cells = ["{:.3f}, {:.3f}".format(*means[side]) for side in ("ours", "theirs")]
+    for key, form, unit in (("seconds", "{:.1f} s", 1), ("bytes_above_input", "{:.0f} MB", 1e6)):
+        cells += [form.format(np.median([fit[side][key] for fit in fits]) / unit) for side in ("ours", "theirs")]
+    return " | ".join([*cells, f"{means['each_other'][0]:.3f}"])
+
+
 def main() -> None:
     text = HEAD
     sections: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
@@ -133,6 +164,7 @@ def main() -> None:
         ("speed_usenc", speed_usenc),
         ("quality_usenc", lambda stored: quality(stored, "USENC")),
         ("out_of_core", out_of_core),
+        ("secuer", secuer),
     ]
     for name, write in sections:
         if stored := fetch(name):

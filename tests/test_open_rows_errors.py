@@ -250,6 +250,8 @@ def test_options_of_other_formats(tmp_path):
     refused(tmp_path / "t.npy", "delimiter=';' has no meaning", delimiter=";")
     with pytest.raises(ValueError, match="one character"):
         open_rows(tmp_path / "t.csv", delimiter=", ")
+    with pytest.raises(TypeError, match="header must be"):
+        open_rows(tmp_path / "t.csv", header="a")
 
 
 def test_tables_without_rows_or_columns(tmp_path):

@@ -469,3 +469,18 @@ def test_ctrl_c_returns_at_once_and_leaves_no_thread(parallel):
     assert seconds
     assert left == []
     assert fine
+
+
+@pytest.mark.parametrize("pair", [[5, 9], np.array([5, 9]), (np.int64(5), np.int32(9))])
+def test_parameters_may_be_numpy_integers(pair, tmp_path):
+    X, _ = blobs(600)
+    options = {"n_estimators": np.int64(2), "n_representatives": np.int64(60), "random_state": 0}
+    wanted = USENC(4, base_clusters=(5, 9), n_estimators=2, n_representatives=60, random_state=0).fit_predict(X)
+    model = USENC(np.int64(4), base_clusters=pair, checkpoint=tmp_path, **options)
+    for _ in range(2):
+        assert (model.fit_predict(X) == wanted).all()
+
+
+def test_a_list_of_the_usual_base_clusters_gives_no_warning(recwarn):
+    USENC(4, base_clusters=[20, 60], n_estimators=2, random_state=0).fit(blobs(600)[0])
+    assert not recwarn.list

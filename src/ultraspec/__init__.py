@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ultraspec._version import __version__
 
 if TYPE_CHECKING:
-    from ultraspec import datasets, metrics, tl
+    from ultraspec import datasets, metrics, plots, report, tl
     from ultraspec._consensus import consensus
     from ultraspec.persistence import load, save
     from ultraspec.rows import open_rows
@@ -26,11 +26,26 @@ _HOMES = {
     "load": "ultraspec.persistence",
     "metrics": "",
     "open_rows": "ultraspec.rows",
+    "plots": "",
+    "report": "",
     "save": "ultraspec.persistence",
     "tl": "",
 }
 
-__all__ = ["USENC", "USPEC", "__version__", "consensus", "datasets", "load", "metrics", "open_rows", "save", "tl"]
+__all__ = [
+    "USENC",
+    "USPEC",
+    "__version__",
+    "consensus",
+    "datasets",
+    "load",
+    "metrics",
+    "open_rows",
+    "plots",
+    "report",
+    "save",
+    "tl",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,7 +22,7 @@ from ultraspec.space import Space, check_finite, survey
 MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would need 34 GB by then
 
 
-SET_ON_INPUT = ("n_features_in_", "feature_names_in_", "_scaling")  # attributes that are there before a fit has succeeded
+SET_ON_INPUT = ("n_features_in_", "feature_names_in_", "_scaling")  # attributes that change before a fit succeeds
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -164,7 +164,7 @@ def _need_safetensors() -> None:
     try:
         import safetensors  # noqa: F401
     except ImportError as error:
-        raise ImportError("save and load need safetensors: pip install 'ultraspec[tools]'") from error
+        raise ImportError("save and load need safetensors: pip install 'ultraspec[models]'") from error
 
 
 def _check_target(target: Path, overwrite: bool) -> None:

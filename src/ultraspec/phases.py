@@ -31,7 +31,8 @@ class GraphOptions:
     @classmethod
     def of(cls, estimator: Any) -> GraphOptions:
         """Those of an estimator."""
-        return cls(**{field.name: getattr(estimator, field.name) for field in fields(cls)})
+        values = {field.name: getattr(estimator, field.name) for field in fields(cls)}
+        return cls(**{name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()})
 
 
 @dataclass

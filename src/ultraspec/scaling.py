@@ -17,7 +17,7 @@ from ultraspec.space import check_finite
 
 Floats = npt.NDArray[np.float64]
 
-ROUNDING = 16 * np.finfo(np.float64).eps  # a column that varies by less than so much of its mean is constant
+ROUNDING = 16 * np.finfo(np.float64).eps  # a column that varies by no more of its mean holds one number and noise
 
 
 @dataclass(frozen=True)
@@ -49,26 +49,29 @@ class Scaling:
 
 @dataclass
 class Moments:
-    """Number, means and summed squared deviations of some rows, which can be joined with those of others."""
+    """Number, means, summed squared deviations and ends of some rows, which can be joined with those of others."""
 
     count: int
     mean: Floats
     squares: Floats
+    low: Floats
+    high: Floats
 
     @classmethod
     def of(cls, block: npt.NDArray[Any]) -> Moments:
         """Of a block."""
         values = block.astype(np.float64)
-        mean = values.mean(axis=0)
+        mean, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
         values -= mean
-        return cls(len(values), mean, np.einsum("ij,ij->j", values, values))
+        return cls(len(values), mean, np.einsum("ij,ij->j", values, values), low, high)
 
     def join(self, other: Moments) -> Moments:
         """Of both."""
         count = self.count + other.count
         step = other.mean - self.mean
         mean = self.mean + step * (other.count / count)
-        return Moments(count, mean, self.squares + other.squares + step**2 * (self.count * other.count / count))
+        squares = self.squares + other.squares + step**2 * (self.count * other.count / count)
+        return Moments(count, mean, squares, np.minimum(self.low, other.low), np.maximum(self.high, other.high))
 
 
 def measure(rows: Rows, engine: ThreadEngine) -> Scaling:
@@ -107,8 +110,9 @@ def measure(rows: Rows, engine: ThreadEngine) -> Scaling:
     total = engine.fold(rows.blocks(), list, add, join)[0]
     deviation = np.sqrt(total.squares / total.count)
     _refuse_huge(total.mean, deviation, rows.names)
-    deviation[deviation <= ROUNDING * np.abs(total.mean)] = 1.0
-    return Scaling(total.mean, deviation)
+    constant = total.low == total.high
+    deviation[constant | (deviation <= ROUNDING * np.abs(total.mean))] = 1.0
+    return Scaling(np.where(constant, total.low, total.mean), deviation)
 
 
 def _refuse_huge(mean: Floats, deviation: Floats, names: list[str] | None) -> None:

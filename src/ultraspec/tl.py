@@ -6,7 +6,6 @@ Nothing of scanpy or anndata is imported: what has an AnnData's attributes is tr
 from __future__ import annotations
 
 import numbers
-import os
 from typing import Any, Literal
 
 import numpy as np
@@ -211,7 +210,7 @@ def _check_target(adata: Any, key_added: str, copy: bool) -> None:
 
 
 def _check_options(kind: type[USPEC | USENC], options: dict[str, Any]) -> None:
-    known = [name for name in kind._get_param_names() if name not in OWN]
+    known = [name for name in kind().get_params(deep=False) if name not in OWN]
     unknown = [name for name in options if name not in known]
     if unknown:
         raise TypeError(
@@ -222,14 +221,14 @@ def _check_options(kind: type[USPEC | USENC], options: dict[str, Any]) -> None:
 
 def _read_representation(adata: Any, use_rep: str | None) -> Any:
     """What is to be clustered."""
+    if use_rep is not None and not isinstance(use_rep, str):
+        raise TypeError(f"use_rep must be a key of adata.obsm, 'X' or None, got {type(use_rep).__name__}.")
     if use_rep in WHOLE:
         return _read_X(adata)
-    if not isinstance(use_rep, str):
-        raise TypeError(f"use_rep must be a key of adata.obsm, 'X' or None, got {type(use_rep).__name__}.")
     if use_rep not in adata.obsm:
         keys = ["X", *adata.obsm.keys()]
         advice = "Run scanpy.pp.pca(adata) first, or pass" if use_rep == "X_pca" else "Pass"
-        raise KeyError(f"adata.obsm has no {use_rep!r}. {advice} use_rep=..., one of {keys}.")
+        raise ValueError(f"adata.obsm has no {use_rep!r}. {advice} use_rep=..., one of {keys}.")
     return _unwrap(adata.obsm[use_rep])
 
 
@@ -259,7 +258,7 @@ def _fit(model: USPEC | USENC, rep: Any, use_rep: str | None) -> None:
     try:
         model.fit(rep)
     except (TypeError, ValueError) as error:
-        error.add_note(f"X is adata.X here." if use_rep in WHOLE else f"X is adata.obsm[{use_rep!r}] here.")
+        error.add_note("X is adata.X here." if use_rep in WHOLE else f"X is adata.obsm[{use_rep!r}] here.")
         raise
 
 
@@ -309,7 +308,7 @@ def _as_parameter(value: Any) -> Any:
 def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
     """The parameters that shape the result, as types that every file format for AnnData can hold.
 
-    None and generators are left out: neither can be written, and leaving a parameter out means None or its default.
+    A `random_state` that is None or a generator is left out: it cannot be written, and would not give the same again.
     """
     return {
         name: _as_plain(value)
@@ -321,6 +320,6 @@ def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
 def _as_plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_as_plain(item) for item in value]
-    if isinstance(value, (str, os.PathLike)):
+    if isinstance(value, str):
         return str(value)
     return int(value) if isinstance(value, numbers.Integral) else float(value)

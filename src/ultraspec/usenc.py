@@ -333,17 +333,17 @@ class USENC(RowEstimator):
 
     def _base_range(self, n_rows: int, n_clusters: int) -> tuple[int, int]:
         """The range that members draw their number of clusters from: cut in proportion where rows are few."""
-        low, high = map(int, self.base_clusters)
+        asked = low, high = int(self.base_clusters[0]), int(self.base_clusters[1])
         p = representatives.count(n_rows, self.n_representatives, 1, self.n_neighbors)
         most = min(p if p == self.n_representatives else p // 2, max(n_rows // ROWS_PER_BASE_CLUSTER, 2 * n_clusters))
         most = max(1, most)
         if high <= most:
             return low, high
         low = min(most, max(1, most * low // high, n_clusters))
-        if self.base_clusters != BASE_CLUSTERS:
+        if asked != BASE_CLUSTERS:
             warn_user(
-                f"Members have {low} to {most} clusters instead of {self.base_clusters[0]} to {high}: "
-                f"{n_rows:,} rows make no finer ones that are more than chance.",
+                f"Members have {low} to {most} clusters instead of {asked[0]} to {high}: {n_rows:,} "
+                "rows make no finer ones that are more than chance.",
                 UserWarning,
             )
         return low, most

@@ -74,9 +74,10 @@ def _parse(words: list[str]) -> Callable[[], None] | int:
 def _run(job: Callable[[], None], debug: bool) -> int:
     """Do the work; turn what goes wrong into a line and an exit code."""
     from ultraspec.cli._errors import describe, foreseen, in_own_words, short_warnings
+    from ultraspec.cli._screen import tell
 
     try:
-        with short_warnings(lambda text: _tell(f"warning: {text}")):
+        with short_warnings(lambda text: tell(f"warning: {text}")):
             job()
         return FINE
     except BrokenPipeError:  # the reader of our output has seen enough
@@ -86,10 +87,10 @@ def _run(job: Callable[[], None], debug: bool) -> int:
         if debug:
             traceback.print_exc()
         if foreseen(error):
-            _tell(f"error: {in_own_words(describe(error))}")
+            tell(f"error: {in_own_words(describe(error))}")
             return BAD
         more = "" if debug else " Run it with --debug to see where."
-        _tell(
+        tell(
             f"error: this is a bug, please report it: {type(error).__name__}: {' '.join(describe(error).split())}{more}"
         )
         return BUG

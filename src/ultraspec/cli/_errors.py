@@ -17,6 +17,7 @@ _PLAIN = [name for name in _OPTIONS if name not in ("metric", "selection", "chec
 _NAMES = re.compile(rf"(?<![\w-])(?:({'|'.join(_PLAIN)})(?!\w)|(metric|selection|checkpoint)(?==| must))")
 _COLUMNS = re.compile(r"(?<![\w-])columns=\[([^\]]*)\]")
 _INPUT = re.compile(r"(?<![\w-])(array|delimiter|header)=")
+_X = re.compile(r"\b(?:Input )?X\b")
 
 
 def in_own_words(message: str) -> str:
@@ -66,11 +67,22 @@ def short_warnings(show: Callable[[str], None]) -> Iterator[None]:
     """Show warnings as one line each while the body runs."""
 
     def shown(message: Any, *_: Any, **__: Any) -> None:
-        show(in_own_words(str(message)))
+        show(in_own_words(_X.sub("the data", str(message))))
 
     with warnings.catch_warnings():
         warnings.showwarning = shown
         yield
+
+
+@contextmanager
+def about(path: Any) -> Iterator[None]:
+    """Name the file where the library speaks of X."""
+    try:
+        yield
+    except ValueError as error:
+        if not _X.search(str(error)) or not _raised_here(error.__traceback__):
+            raise
+        raise ValueError(_X.sub(lambda _: str(path), str(error))) from error
 
 
 @contextmanager

@@ -202,7 +202,7 @@ def whole(text: str, name: str, least: int = 1) -> int:
     (10000000, 1000000, 2000)
     """
     plain = text.strip().replace(",", "").replace("_", "")
-    if not re.fullmatch(r"\d{1,18}(\.\d{1,18})?([eE]\+?\d{1,2})?", plain):
+    if not re.fullmatch(r"\d{1,18}(\.\d{1,18})?([eE]\+?\d{1,2})?", plain, re.ASCII):
         raise ValueError(f"{name} must be a whole number such as 1000, 10_000_000 or 1e6, got {text!r}.")
     digits, _, power = plain.lower().partition("e")
     front, _, behind = digits.partition(".")
@@ -223,7 +223,17 @@ def cluster_count(text: str) -> int | str:
     >>> cluster_count("12"), cluster_count("AUTO")
     (12, 'auto')
     """
-    return "auto" if text.strip().lower() == "auto" else whole(text, "-k")
+    if text.strip().lower() == "auto":
+        return "auto"
+    if not text.strip()[:1].isdigit():
+        raise ValueError(f"-k must be a whole number or 'auto', got {text!r}.")
+    return whole(text, "-k")
+
+
+def check_seed(seed: int | None) -> None:
+    """Raise unless it is a seed or none."""
+    if seed is not None and seed < 0:
+        raise ValueError(f"--seed must not be negative, got {seed}.")
 
 
 def pair(text: str, name: str) -> tuple[int, int]:

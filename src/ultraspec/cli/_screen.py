@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import threading
@@ -82,7 +83,7 @@ class Bar(Silent):
             if spent < QUICK or not total:
                 return
             about = f"{done} of {total}, {self._note}" if self._note else f"{done / total:.0%}"
-            left = f", {duration(spent * (total - done) / done)} left" if done else ""
+            left = f", {duration(round(spent * (total - done) / done))} left" if done else ""
             self._progress.update(self._task, total=total, completed=done, text=about + left)
 
 
@@ -137,10 +138,25 @@ def terminal() -> Any:
     """A rich console on standard error, or None where that is a log."""
     if not sys.stderr.isatty():
         return None
+    console = _console()
+    return console if console.is_terminal and not console.is_dumb_terminal else None
+
+
+@functools.cache
+def _console() -> Any:
+    """The one that bars are drawn on: what else it prints goes above them."""
     from rich.console import Console as RichConsole
 
-    console = RichConsole(stderr=True)
-    return console if console.is_terminal and not console.is_dumb_terminal else None
+    return RichConsole(stderr=True)
+
+
+def tell(text: str) -> None:
+    """A line from the program itself."""
+    console = terminal()
+    if console is None:
+        print(f"ultraspec: {text}", file=sys.stderr, flush=True)
+    else:
+        console.print(f"ultraspec: {text}", markup=False, highlight=False, soft_wrap=True)
 
 
 def duration(seconds: float) -> str:
@@ -148,9 +164,11 @@ def duration(seconds: float) -> str:
 
     Examples
     --------
-    >>> duration(0.256), duration(75), duration(7500)
-    ('0.26 s', '1 min 15 s', '2 h 05 min')
+    >>> duration(0.256), duration(5), duration(75), duration(7500)
+    ('0.26 s', '5 s', '1 min 15 s', '2 h 05 min')
     """
+    if isinstance(seconds, int) and seconds < 60:
+        return f"{seconds} s"
     if seconds < 59.95:
         return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -179,7 +179,7 @@ class _Parquet(_Sink):
         self._writer.write_table(_table(self._schema, columns), row_group_size=len(columns[0]))
 
     def finish(self) -> None:
-        if self._kept:
+        if self._n_kept:
             self._write_group()
         self._writer.close()
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ultraspec import USPEC, datasets, metrics
 from ultraspec._memory import resident_bytes
+from ultraspec.cli._options import check_seed
 from ultraspec.cli._screen import Screen, duration, memory
 from ultraspec.engines.threads import count_jobs
 
@@ -27,6 +28,7 @@ def run(n_rows: int, repeats: int, seed: int, jobs: int | None, screen: Screen) 
     """Time both on the circles and gaussians, by turns, and print a table."""
     from sklearn.cluster import KMeans
 
+    check_seed(seed)
     screen.say(f"Generating {n_rows:,} points of the set 'cg', {datasets.N_CLASSES['cg']} classes ...")
     X, y = datasets.generate("cg", n_rows, random_state=seed)
     k = datasets.N_CLASSES["cg"]

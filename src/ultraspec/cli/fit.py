@@ -15,8 +15,8 @@ import numpy as np
 from ultraspec import USENC, USPEC, report, save
 from ultraspec.cli import _targets
 from ultraspec.cli._data import Input, Sizes, slices
-from ultraspec.cli._errors import blaming
-from ultraspec.cli._options import OF_ENSEMBLES, PARAMETERS
+from ultraspec.cli._errors import about, blaming
+from ultraspec.cli._options import OF_ENSEMBLES, PARAMETERS, check_seed
 from ultraspec.cli._screen import Screen, duration, listing, memory
 from ultraspec.cli._writers import write_columns
 from ultraspec.engines import ThreadEngine
@@ -54,11 +54,13 @@ def run(
     model = estimator(options, ensemble=ensemble)
     targets = outputs.check(source.path)
     with source.open(screen) as rows:
-        model._wanted_clusters(rows)
+        if model.n_clusters != "auto" and model.n_clusters > rows.n_rows:
+            raise ValueError(f"{source.path} has {rows.n_rows:,} rows, too few for -k {model.n_clusters}.")
         if "-o" in targets:
             _targets.check_room({targets["-o"]: rows.n_rows * (8 if ensemble else 4)})
         started = time.perf_counter()
-        fit(model, rows, scale, screen)
+        with about(source.path):
+            fit(model, rows, scale, screen)
         seconds = time.perf_counter() - started
         sizes = write(model, rows, targets, outputs.force, repeat(model, source), screen)
     facts = describe(model, rows, sizes, scale, seconds)
@@ -69,6 +71,7 @@ def run(
 
 def estimator(options: Mapping[str, Any], *, ensemble: bool) -> Any:
     """The estimator that options ask for, with its parameters checked; None is an option that was not given."""
+    check_seed(options.get("seed"))
     given = {name: value for name, value in options.items() if value is not None}
     stray = [name for name in given if name in OF_ENSEMBLES and not ensemble]
     if stray:
@@ -77,8 +80,6 @@ def estimator(options: Mapping[str, Any], *, ensemble: bool) -> Any:
         given["seed"] = secrets.randbelow(2**32)
     model = (USENC if ensemble else USPEC)(**{PARAMETERS[name]: value for name, value in given.items()})
     model._check_parameters()
-    if given.get("seed") is not None and given["seed"] < 0:
-        raise ValueError(f"--seed must not be negative, got {given['seed']}.")
     return model
 
 

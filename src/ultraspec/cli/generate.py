@@ -14,6 +14,7 @@ import numpy as np
 from ultraspec import datasets
 from ultraspec._files import write_whole
 from ultraspec.cli import _targets
+from ultraspec.cli._options import check_seed
 from ultraspec.cli._screen import Screen, duration
 from ultraspec.cli._writers import writer
 from ultraspec.datasets.synthetic import CHUNK_ROWS, Labelled
@@ -29,6 +30,7 @@ def run(
     """Write a set, and its classes if they are asked for."""
     if name not in datasets.SYNTHETIC:
         raise ValueError(f"there is no set {name!r}. There are {', '.join(datasets.SYNTHETIC)}.")
+    check_seed(seed)
     n_rows = n_rows or datasets.N_ROWS[name]
     kinds = (".npy", *_targets.TABLES)
     targets = _targets.check({"-o": (output, kinds), "--labels": (labels, (*kinds, ".npz"))}, [], force=force)

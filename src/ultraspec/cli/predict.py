@@ -12,6 +12,7 @@ import numpy as np
 from ultraspec import load
 from ultraspec.cli import _targets
 from ultraspec.cli._data import Input, Sizes, label_blocks
+from ultraspec.cli._errors import about
 from ultraspec.cli._screen import Screen, duration, listing
 from ultraspec.cli._writers import write_columns
 
@@ -25,7 +26,7 @@ def run(path: Path, source: Input, output: Path, *, jobs: int | None, force: boo
         _targets.check_room({target: rows.n_rows * 4})
         started = time.perf_counter()
         sizes = Sizes(model.n_clusters_)
-        with closing(label_blocks(model, rows, screen.reporter("predict"))) as found:
+        with about(source.path), closing(label_blocks(model, rows, screen.reporter("predict"))) as found:
             blocks = sizes.of((labels,) for labels in found)
             write_columns(target, rows.n_rows, {"label": np.int32}, blocks, force=force)
         seconds = time.perf_counter() - started

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ultraspec.cli import _targets
 from ultraspec.cli._data import Input
-from ultraspec.cli._errors import blaming
+from ultraspec.cli._errors import about, blaming
 from ultraspec.cli._screen import Screen
 from ultraspec.cli.fit import repeat
 from ultraspec.cli.predict import feature_names, load_model
@@ -21,7 +21,7 @@ def run(
     model = load_model(path, jobs)
     with source.open(screen, feature_names(model)) as rows:
         reporter = screen.reporter("report")
-        with reporter.phase("page"), blaming(target):
+        with reporter.phase("page"), about(source.path), blaming(target):
             write(model, rows, target, title=title, code=repeat(model, source), overwrite=force)
     facts = {
         "command": "report",

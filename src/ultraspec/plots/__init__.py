@@ -209,12 +209,17 @@ def graph(model: Any, X: Any, *, labels: Any = None, ax: Axes | None = None) -> 
     for code in range(len(found.names)):
         mine = np.flatnonzero(here & (nodes.codes == code))
         x, y = nodes.positions[mine].T
-        ax.scatter(
-            x, y, s=areas[mine], color=_draw.color_of(code), marker=_draw.marker_of(code), linewidths=0, zorder=2
-        )
+        style: dict[str, Any] = {
+            "color": _draw.color_of(code),
+            "marker": _draw.marker_of(code),
+            "linewidths": 0,
+            "zorder": 2,
+        }
+        ax.scatter(x, y, areas[mine], snap=False, **style)
     ax.autoscale_view()
     if found.n_features > 2:
         ax.set(xticks=[], yticks=[], aspect="equal")
+        ax.spines[["left", "bottom"]].set_visible(False)
     else:
         ax.set_xlabel(found.feature_names[0])
         ax.set_ylabel(found.feature_names[1] if found.n_features == 2 else "rows it stands for")

@@ -131,7 +131,8 @@ def _points(ax: Axes, drawn: ClusterMap, names: list[str], by_confidence: bool) 
         if by_confidence and drawn.confidence is not None:
             style = {"c": drawn.confidence[mine], "cmap": confidence_colors(), "vmin": 0.0, "vmax": 1.0}
         x, y = drawn.points[mine].T
-        ax.scatter(x, y, s=size, marker=marker_of(code), linewidths=0, alpha=0.8, **style)
+        style |= {"s": size, "marker": marker_of(code), "linewidths": 0, "alpha": 0.8}
+        ax.scatter(x, y, snap=False, **style)  # snapped to pixels, small crosses would vanish
 
 
 def _histogram(ax: Axes, drawn: ClusterMap, names: list[str]) -> None:
@@ -152,6 +153,7 @@ def _frame(ax: Axes, drawn: ClusterMap) -> None:
     ax.set(ylim=(low[1], high[1]), aspect="equal" if drawn.frame.equal else "auto")
     if not drawn.axes[0]:
         ax.set(xticks=[], yticks=[])
+        ax.spines[["left", "bottom"]].set_visible(False)
 
 
 def _names(ax: Axes, drawn: ClusterMap, names: list[str]) -> None:

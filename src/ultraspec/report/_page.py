@@ -17,6 +17,7 @@ from ultraspec.report._notes import Note, notes
 from ultraspec.report._text import cut, memory, percent, seconds, short
 
 MOST_TOUCHING = 12
+MOST_KEYS = 16  # before the list of clusters scrolls
 NOTE_MARKS = {"warning": "!", "look": "→", "good": "✓"}
 NOTE_NAMES = {"warning": "Warning", "look": "Note", "good": "Good"}
 
@@ -34,6 +35,7 @@ def render(model: Any, X: Any, *, labels: Any, title: str | None, code: str | No
         "facts": facts(model, survey, gap),
         "notes": note_list(notes(model, survey, gap)),
         "keys": keys(survey),
+        "keys_class": "keys long" if len(survey.names) > MOST_KEYS else "keys",
         "key_widths": key_widths(survey),
         "touching": touching_rows(survey),
         "views": template("views.html") if ensemble else "",

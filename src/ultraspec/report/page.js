@@ -46,7 +46,7 @@ function drawAxes(place, frame, axes, width) {
   };
   c.beginPath();
   c.textAlign = "center";
-  for (const v of ticks(frame.low[0], frame.high[0], place.w / 90)) {
+  for (const v of ticks(frame.low[0], frame.high[0], place.w / 64)) {
     const x = Math.round(place.x(share(v, 0))) + 0.5;
     c.moveTo(x, place.y0);
     c.lineTo(x, place.y0 + place.h);

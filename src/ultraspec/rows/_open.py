@@ -121,6 +121,8 @@ def open_rows(
             raise ValueError(f"{name}={options[name]!r} has no meaning for {file}. Leave it out.")
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise ValueError(f"delimiter must be one character, got {delimiter!r}.")
+    if header is not None and not isinstance(header, bool):
+        raise TypeError(f"header must be True, False or None, got {header!r}.")
     return opener(file, columns, **options)
 
 

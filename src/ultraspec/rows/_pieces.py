@@ -192,7 +192,7 @@ class PieceRows(FileRows):
 
 def _fill(out: Array, part: slice, piece: Piece, rows: slice | npt.NDArray[np.int64]) -> Array:
     """Copy rows of a piece to a part of `out`; gives `out`, or a copy if its type has no NaN for missing values."""
-    needed = np.result_type(out, *piece.shares)
+    needed = np.result_type(out.dtype, *(share.dtype for share in piece.shares))
     if needed != out.dtype and out.dtype.kind in "iu" and needed.kind == "f":
         out = out.astype(np.float64)
     low = 0

@@ -33,7 +33,7 @@ class CsvRows(MatrixRows):
         header: bool | None = None,
         delimiter: str | None = None,
     ) -> None:
-        sign = delimiter or ("\t" if ".tsv" in path.name.lower() else ",")
+        sign = delimiter or ("\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ",")
         for block_bytes in BLOCK_BYTES:
             try:
                 chosen, file, n_rows = _write_out(_Table(path, sign, block_bytes), columns, header)
