@@ -273,7 +273,7 @@ class TestGenerate:
         assert "reconstruction" in shell.fine("generate", "cc", "--rows", "50", "-o", "g.npy")
 
     def test_looks_for_room_on_the_disk_first(self, shell):
-        assert "GB left" in shell.refused("generate", "cc", "--rows", "1e14", "-o", "g.npy")
+        assert "would need about" in shell.refused("generate", "cc", "--rows", "1e14", "-o", "g.npy")
 
 
 class TestOthers:

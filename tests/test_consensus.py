@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from ultraspec import _consensus, bipartite, consensus, discretize, metrics, microclusters
+from ultraspec import _consensus, bipartite, consensus, metrics, microclusters
 from ultraspec._consensus import ConsensusGraph, Cut, edges_of
 from ultraspec._label_input import read_labels
 from ultraspec.bipartite import ONE, Edges, Spectrum, lift

@@ -466,7 +466,7 @@ def test_links_are_followed_and_modes_are_usual(model, tmp_path):
 def test_without_safetensors(monkeypatch, model, path):
     monkeypatch.setitem(sys.modules, "safetensors", None)
     for use in (lambda: save(model, path), lambda: load(path)):
-        with pytest.raises(ImportError, match=r"need safetensors: pip install 'ultraspec\[tools\]'"):
+        with pytest.raises(ImportError, match=r"need safetensors: pip install 'ultraspec\[models\]'"):
             use()
 
 

@@ -106,10 +106,6 @@ class EmbeddedPoints(Points):
         scales = None if self._scales is None else self._scales[rows]
         return EmbeddedPoints(self._edges[rows], self._vectors, weights, scales)
 
-    def draw(self, k: int, random: np.random.Generator) -> Centers:
-        """`k` starting centres: rows drawn evenly."""
-        return self.take(sample_indices(self.n_rows, k, random))
-
     def spread(self, k: int, random: np.random.Generator) -> Centers:
         """`k` starting centres by k-means++; fewer if there are fewer distinct rows.
 
@@ -255,15 +251,6 @@ def kmeans(
 def settling_rows(k: int) -> int:
     """Rows up to which all of them settle the centres; of more, half as many do."""
     return 2 * LARGE_SAMPLE * _sample_size(k)
-
-
-def quick_kmeans(
-    points: EmbeddedPoints, k: int, max_iter: int, random: np.random.Generator, engine: ThreadEngine
-) -> Clustering:
-    """A few iterations on a sample from rows drawn evenly: rough, and so each time another, as an ensemble wants it."""
-    sample = points.sample(_sample_size(k), random)
-    sample.measure(engine)
-    return lloyd(sample, sample.draw(k, random), engine, max_iter=max_iter)
 
 
 def rough_kmeans(

@@ -166,7 +166,7 @@ def _run(
     with engine.reporter.phase("labels"):
         points = discretize.EmbeddedPoints(found.edges, found.spectrum.vectors[:, :k])
         chance = np.random.default_rng(seeds[3])
-        centers = discretize.quick_kmeans(points, k, recipe.max_iter, chance, engine).centers
+        centers = discretize.rough_kmeans(points, k, 1, recipe.max_iter, chance, engine).centers
         labels = found.edges.room(recipe.label_type)
         partition = discretize.Partition(found.spectrum, centers)
         partition = discretize.label_all(found.edges, partition, labels, engine)

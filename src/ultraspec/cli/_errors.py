@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -10,6 +11,8 @@ from types import TracebackType
 from typing import Any
 
 from ultraspec.cli._options import PARAMETERS
+
+FULL = {errno.ENOSPC, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 # Names of parameters that are no words of the language, and those that are, where they are meant as names.
 _OPTIONS = {parameter: "--" + name.replace("_", "-") for name, parameter in PARAMETERS.items() if name != "exact"}
@@ -86,11 +89,14 @@ def about(path: Any) -> Iterator[None]:
 
 
 @contextmanager
-def blaming(path: Any) -> Iterator[None]:
-    """Name the file that is being written in what the system says: a full disk names none."""
+def blaming(path: Any, *, only_if_full: bool = False) -> Iterator[None]:
+    """Name the file that is being written in what the system says: a full disk names none.
+
+    With `only_if_full`, other errors pass: the body also reads.
+    """
     try:
         yield
     except OSError as error:
-        if error.errno is None:  # says all in words already
+        if error.errno is None or (only_if_full and error.errno not in FULL):  # no number: says all in words already
             raise
         raise OSError(f"{path} cannot be written: {error.strerror}.") from error

@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from ultraspec.cli._screen import memory
+
 LEFT_FREE = 2**26  # a disk is not filled to its last byte
 TABLES = (".parquet", ".pq", ".csv")
 ARRAYS = (".npy", ".npz")
@@ -80,10 +82,9 @@ def check_room(sizes: Mapping[Path, int]) -> None:
         wanted[disk] = path, more + (wanted[disk][1] if disk in wanted else 0.0)
     for path, total in wanted.values():
         free = shutil.disk_usage(path.parent).free
-        if free < total + LEFT_FREE:
+        if free < total + min(total, LEFT_FREE):
             raise OSError(
-                f"{path} would need about {total / 1e9:,.2f} GB, and the disk of {path.parent} has "
-                f"{free / 1e9:,.2f} GB left."
+                f"{path} would need about {memory(total)}, and the disk of {path.parent} has {memory(free)} left."
             )
 
 

@@ -48,7 +48,8 @@ def write_columns(path: Path, n_rows: int, types: Types, blocks: Iterable[tuple[
             for block in blocks:
                 write(*block)
 
-    write_whole(path, fill, overwrite=force)
+    with blaming(path, only_if_full=True):  # closing a file that could not be written fails once more
+        write_whole(path, fill, overwrite=force)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import numpy as np
 from ultraspec import datasets
 from ultraspec._files import write_whole
 from ultraspec.cli import _targets
+from ultraspec.cli._errors import blaming
 from ultraspec.cli._options import check_seed
 from ultraspec.cli._screen import Screen, duration
 from ultraspec.cli._writers import writer
@@ -79,12 +80,13 @@ def write(data: Path, labels: Path | None, n_rows: int, blocks: Iterator[Labelle
                 if write_classes is not None:
                     write_classes(y)
 
-    if labels is None:
-        write_whole(data, fill, overwrite=force)
-        return
-    # the classes get their name when the rows have theirs
-    write_whole(
-        labels,
-        lambda classes: write_whole(data, lambda file: fill(file, classes), overwrite=force),
-        overwrite=force,
-    )
+    with blaming(data, only_if_full=True):
+        if labels is None:
+            write_whole(data, fill, overwrite=force)
+            return
+        # the classes get their name when the rows have theirs
+        write_whole(
+            labels,
+            lambda classes: write_whole(data, lambda file: fill(file, classes), overwrite=force),
+            overwrite=force,
+        )
