@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-oldest check bench clean
+.PHONY: demo test test-oldest check bench docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/python -m ultraspec demo
@@ -31,6 +31,9 @@ check: $(VENV)/.check
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -d docs/_build/doctrees -b html docs docs/_build/html
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -40,9 +43,10 @@ $(VENV)/.core: EXTRAS := [cli]
 $(VENV)/.test: EXTRAS := [test]
 $(VENV)/.check: EXTRAS := [check]
 $(VENV)/.bench: EXTRAS := [bench]
+$(VENV)/.docs: EXTRAS := [docs]
 $(VENV)/.%: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.$(EXTRAS)'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest dist build
+	rm -rf $(VENV) .venv-oldest dist build docs/_build

@@ -137,6 +137,7 @@ def secuer(stored: dict[str, Any]) -> str:
         "Means over seeds, medians of times and of memory above the rows. ARI and NMI are against the classes; the last "
         "column is the ARI of the two with each other.\n\n"
     )
+    text += f"**{stored['note']}**\n\n" if stored["note"] else ""
     names = {"single": ("U-SPEC", "Secuer"), "ensemble": ("U-SENC", "Secuer-consensus")}
     for pair, sets in stored["runs"].items():
         ours, theirs = names[pair]

@@ -147,12 +147,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="seeds")
     parser.add_argument("--sets", nargs="*", choices=[title for title, *_ in SETS], default=[s[0] for s in SETS])
     parser.add_argument("--pairs", nargs="*", choices=list(PAIRS), default=list(PAIRS))
+    parser.add_argument("--note", default="", help="a sentence for the report, say on what else ran meanwhile")
     options = parser.parse_args()
     if options.python is None:
         raise SystemExit(HOW_TO)
     python = os.path.abspath(options.python)  # not resolved: an environment's interpreter is a link
     result = fetch("secuer")
-    result["machine"] = machine()
+    result["machine"], result["note"] = machine(), options.note
     runs = result.setdefault("runs", {})
     for title, name, n_rows, k in SETS:
         if title not in options.sets:

@@ -2,8 +2,8 @@
 
 A page is Markdown. Its ``python`` blocks run one after the other, as the cells of a notebook do, in a new folder: they
 share their names, and the value of a last expression is printed. An ``output`` block right behind one says what it
-prints, the warnings and errors of ultraspec included; an image behind one is what it draws. In a ``console`` block every
-line that begins with ``$ ultraspec`` is a command, and what it prints follows; progress is left out.
+prints, the warnings and errors of ultraspec included; an image behind one is what it draws. In a ``console`` block
+every line that begins with ``$ ultraspec`` is a command, and what it prints follows; progress is left out.
 
 ``python docs/pages.py`` writes what examples print and draw into all pages, or into those that are named.
 """
@@ -66,7 +66,8 @@ def examples(page: Path) -> list[Example]:
     """The examples of a page, in order."""
     text = page.read_text(encoding="utf-8")
     found, blocks = [], list(BLOCK.finditer(text))
-    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+    for number, block in enumerate(blocks):
+        after = blocks[number + 1] if number + 1 < len(blocks) else None
         kind, code = block.groups()
         if kind == "output":
             continue

@@ -1,0 +1,110 @@
+"""Draws the pictures of the first page and of "How it works": ``python docs/pictures.py``.
+
+Pictures of the tutorials are drawn by their own examples (`pages.py`), those of the report by `screenshots.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from pages import DOCS, save_picture
+from sklearn.cluster import KMeans
+
+from ultraspec import USENC, USPEC, datasets, metrics, plots
+from ultraspec.figures import palette
+
+QUIET, FAINT = "#667080", "#c3cad4"
+
+
+def bare(ax: Any, title: str) -> Any:
+    """Axes that show a place only."""
+    ax.set(title=title, xticks=[], yticks=[], xlabel="", ylabel="", aspect="equal")
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def panels(n: int, size: float) -> tuple[Any, Any]:
+    """A row of axes."""
+    return plt.subplots(1, n, figsize=(n * size, size + 0.35), layout="constrained", facecolor="white")
+
+
+def points(ax: Any, X: Any, labels: Any, size: float = 3.0) -> None:
+    """Rows in the colours of their clusters; those of like places get like colours, whatever their numbers."""
+    order = np.argsort([X[labels == code].mean(axis=0) @ (1.0, 1e-3) for code in range(labels.max() + 1)])
+    colors = np.empty(len(order), dtype=object)
+    colors[order] = [palette.LIGHT[i % len(palette.LIGHT)] for i in range(len(order))]
+    ax.scatter(*X.T, c=colors[labels], s=size, linewidths=0)
+
+
+def shapes() -> Any:
+    """What k-means and U-SPEC make of the same rows."""
+    X, y = datasets.generate("cc", 100_000, random_state=0)
+    figure, axes = panels(2, 4.2)
+    models = {"k-means": KMeans(3, random_state=0), "U-SPEC": USPEC(3, random_state=0)}
+    for ax, (name, model) in zip(axes, models.items(), strict=True):
+        labels = model.fit_predict(X)
+        points(bare(ax, f"{name}, NMI {metrics.nmi(y, labels):.2f}"), X[:9000], labels[:9000])
+    return figure
+
+
+def small() -> tuple[Any, Any, Any]:
+    """Rows, their classes, and a model with so few representatives that each can be seen."""
+    X, y = datasets.generate("cc", 6_000, random_state=0)
+    return X, y, USPEC(3, n_representatives=300, random_state=0).fit(X)
+
+
+def representatives() -> Any:
+    """Rows and what stands for them; some rows and what they are tied to."""
+    X, _, model = small()
+    R = model.representatives_
+    figure, (left, right) = panels(2, 4.2)
+    for ax, title in ((left, "1. Representatives stand for the rows"), (right, "2. Rows are tied to the nearest five")):
+        bare(ax, title).scatter(*X.T, color=FAINT, s=4, linewidths=0)
+        ax.scatter(*R.T, color=palette.LIGHT[4], s=12, linewidths=0, zorder=3)
+    for row in X[np.random.default_rng(4).choice(len(X), 24, replace=False)]:
+        for i in np.linalg.norm(R - row, axis=1).argsort()[:5]:
+            right.plot(*np.stack([row, R[i]]).T, color=QUIET, linewidth=1.1, zorder=1)
+        right.scatter(*row, color=palette.LIGHT[0], s=26, zorder=4, edgecolor="white", linewidths=0.7)
+    return figure
+
+
+def cut() -> Any:
+    """The graph of the representatives, the embedding, the labels."""
+    X, _, model = small()
+    figure, (left, middle, right) = panels(3, 4.0)
+    plots.graph(model, X, ax=left)
+    left.get_legend().remove()
+    bare(left, "3. Representatives that share rows are tied")
+    place = model.transform(X)
+    middle.scatter(*place[:, 1:3].T, c=[palette.LIGHT[label] for label in model.labels_], s=5, linewidths=0)
+    middle.set(title="4. The embedding: clusters are compact", xlabel="second eigenvector", ylabel="third eigenvector")
+    middle.set(aspect="equal", adjustable="datalim")
+    middle.spines[["top", "right"]].set_visible(False)
+    plots.clusters(model, X, legend=False, ax=right)
+    bare(right, "5. k-means there gives the labels")
+    return figure
+
+
+def ensemble() -> Any:
+    """Members and their consensus."""
+    X, _ = datasets.generate("cg", 20_000, random_state=0)
+    model = USENC(10, n_estimators=10, random_state=0).fit(X)
+    figure, axes = panels(4, 3.2)
+    for number, ax in enumerate(axes[:3]):
+        labels = model.base_labels_[:, number].astype(int)
+        points(bare(ax, f"A member, {labels.max() + 1} clusters"), X[:6000], labels[:6000])
+    points(bare(axes[3], "Consensus of ten, 10 clusters"), X[:6000], model.labels_[:6000])
+    return figure
+
+
+if __name__ == "__main__":
+    drawings = {"shapes": shapes, "how-1": representatives, "how-2": cut, "how-3": ensemble}
+    for name, draw in drawings.items():
+        save_picture(draw(), DOCS / "images" / f"{name}.png")
+        plt.close("all")

@@ -1,0 +1,60 @@
+"""Takes the pictures of the report for its tutorial: ``python docs/screenshots.py``, with playwright and Chromium.
+
+The report is the one that the tutorial's own example writes.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pages
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SHOTS = {  # from the top of one element to the bottom of another
+    "report-top": ("body", ".card:has(#map)"),
+    "report-eigenvalues": (".pair", ".pair"),
+    "report-graph": (".card:has(#graph)", ".card:has(#graph)"),
+    "report-ensemble": (".card:has(#levels)", ".card:has(#agreement)"),
+}
+MARGIN = 8
+
+
+def shoot(page: Any, first: str, last: str) -> Image.Image:
+    """The part of a page between two elements."""
+    top, bottom = (page.locator(selector).first.bounding_box() for selector in (first, last))
+    full = Image.open(io.BytesIO(page.screenshot(full_page=True)))
+    ratio = full.width / page.viewport_size["width"]
+    ends = max(0, top["y"] - MARGIN), bottom["y"] + bottom["height"] + MARGIN
+    return full.crop((0, int(ends[0] * ratio), full.width, int(ends[1] * ratio)))
+
+
+def save(image: Image.Image, path: Path) -> None:
+    """Write a PNG of few colours."""
+    image.convert("RGB").quantize(256, kmeans=2, dither=Image.Dither.NONE).save(path, optimize=True)
+    print(f"{path.relative_to(pages.DOCS)}: {path.stat().st_size / 1000:.0f} kB")
+
+
+def main() -> None:
+    """Run the tutorial's first example and take all pictures."""
+    program = os.environ.get("ULTRASPEC_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
+    examples = pages.run(pages.DOCS / "tutorials" / "report.md")
+    next(examples)  # we are in its folder now
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_context(viewport={"width": 940, "height": 800}, color_scheme="light").new_page()
+        page.goto(Path("report.html").absolute().as_uri())
+        page.wait_for_timeout(500)
+        for name, (first, last) in SHOTS.items():
+            save(shoot(page, first, last), pages.DOCS / "images" / f"{name}.png")
+        browser.close()
+    examples.close()
+
+
+if __name__ == "__main__":
+    main()
