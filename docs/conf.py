@@ -35,6 +35,7 @@ autodoc_typehints = "none"  # the docstrings name the types
 autosummary_generate = False
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True
 
 html_theme = "furo"
 html_title = f"ultraspec {__version__}"

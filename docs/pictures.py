@@ -31,7 +31,7 @@ def bare(ax: Any, title: str) -> Any:
 
 def panels(n: int, size: float) -> tuple[Any, Any]:
     """A row of axes."""
-    return plt.subplots(1, n, figsize=(n * size, size + 0.35), layout="constrained", facecolor="white")
+    return plt.subplots(1, n, figsize=(n * size, size + 0.3), layout="constrained", facecolor="white")
 
 
 def points(ax: Any, X: Any, labels: Any, size: float = 3.0) -> None:
@@ -45,7 +45,7 @@ def points(ax: Any, X: Any, labels: Any, size: float = 3.0) -> None:
 def shapes() -> Any:
     """What k-means and U-SPEC make of the same rows."""
     X, y = datasets.generate("cc", 100_000, random_state=0)
-    figure, axes = panels(2, 4.2)
+    figure, axes = panels(2, 3.4)
     models = {"k-means": KMeans(3, random_state=0), "U-SPEC": USPEC(3, random_state=0)}
     for ax, (name, model) in zip(axes, models.items(), strict=True):
         labels = model.fit_predict(X)
@@ -63,10 +63,10 @@ def representatives() -> Any:
     """Rows and what stands for them; some rows and what they are tied to."""
     X, _, model = small()
     R = model.representatives_
-    figure, (left, right) = panels(2, 4.2)
+    figure, (left, right) = panels(2, 3.4)
     for ax, title in ((left, "1. Representatives stand for the rows"), (right, "2. Rows are tied to the nearest five")):
         bare(ax, title).scatter(*X.T, color=FAINT, s=4, linewidths=0)
-        ax.scatter(*R.T, color=palette.LIGHT[4], s=12, linewidths=0, zorder=3)
+        ax.scatter(*R.T, color=palette.LIGHT[4], s=9, linewidths=0, zorder=3)
     for row in X[np.random.default_rng(4).choice(len(X), 24, replace=False)]:
         for i in np.linalg.norm(R - row, axis=1).argsort()[:5]:
             right.plot(*np.stack([row, R[i]]).T, color=QUIET, linewidth=1.1, zorder=1)
@@ -77,7 +77,7 @@ def representatives() -> Any:
 def cut() -> Any:
     """The graph of the representatives, the embedding, the labels."""
     X, _, model = small()
-    figure, (left, middle, right) = panels(3, 4.0)
+    figure, (left, middle, right) = panels(3, 2.9)
     plots.graph(model, X, ax=left)
     left.get_legend().remove()
     bare(left, "3. Representatives that share rows are tied")
@@ -95,7 +95,7 @@ def ensemble() -> Any:
     """Members and their consensus."""
     X, _ = datasets.generate("cg", 20_000, random_state=0)
     model = USENC(10, n_estimators=10, random_state=0).fit(X)
-    figure, axes = panels(4, 3.2)
+    figure, axes = panels(4, 2.3)
     for number, ax in enumerate(axes[:3]):
         labels = model.base_labels_[:, number].astype(int)
         points(bare(ax, f"A member, {labels.max() + 1} clusters"), X[:6000], labels[:6000])
@@ -106,5 +106,5 @@ def ensemble() -> Any:
 if __name__ == "__main__":
     drawings = {"shapes": shapes, "how-1": representatives, "how-2": cut, "how-3": ensemble}
     for name, draw in drawings.items():
-        save_picture(draw(), DOCS / "images" / f"{name}.png")
+        save_picture(draw(), DOCS / "images" / f"{name}.png", dpi=130)
         plt.close("all")

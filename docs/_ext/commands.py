@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,7 +47,12 @@ def describe(name: str, command: Any, context: Any) -> Iterator[str]:
             metavar = value_of(parameter, context)
             signature = ", ".join(f"{flag} {metavar}".rstrip() for flag in flags_of(parameter))
             needed = " Required." if parameter.required and parameter.param_type_name == "option" else ""
-            yield from (f".. option:: {signature}", "", f"   {parameter.help}{needed}".rstrip(), "")
+            yield from (f".. option:: {signature}", "", f"   {plain(parameter.help)}{needed}".rstrip(), "")
+
+
+def plain(text: str) -> str:
+    """Help as reStructuredText that means nothing else: FILE:COLUMN is no address."""
+    return re.sub(r"(?<=\w):(?=\w)", r"\\:", text)
 
 
 def panel_of(parameter: Any) -> str:
