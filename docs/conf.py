@@ -17,9 +17,9 @@ version = release = __version__
 extensions = [
     "commands",  # _ext/commands.py: the command line's options, from the command line itself
     "myst_parser",
+    "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.napoleon",
     "sphinx_copybutton",
 ]
 exclude_patterns = ["_build"]
@@ -27,15 +27,14 @@ exclude_patterns = ["_build"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+smartquotes = False  # "kmeans" is to be copied
 default_role = "py:obj"  # docstrings write `name`: a link where there is such a thing, else plain code
 add_module_names = False
 python_maximum_signature_line_length = 88
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings name the types
 autosummary_generate = False
-napoleon_google_docstring = False
-napoleon_use_rtype = False
-napoleon_use_ivar = True
+numpydoc_show_class_members = False  # the pages name what they show
 
 html_theme = "furo"
 html_title = f"ultraspec {__version__}"
