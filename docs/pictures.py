@@ -64,7 +64,7 @@ def representatives() -> Any:
     X, _, model = small()
     R = model.representatives_
     figure, (left, right) = panels(2, 3.4)
-    for ax, title in ((left, "1. Representatives stand for the rows"), (right, "2. Rows are tied to the nearest five")):
+    for ax, title in ((left, "1. Representatives"), (right, "2. Neighbours")):
         bare(ax, title).scatter(*X.T, color=FAINT, s=4, linewidths=0)
         ax.scatter(*R.T, color=palette.LIGHT[4], s=9, linewidths=0, zorder=3)
     for row in X[np.random.default_rng(4).choice(len(X), 24, replace=False)]:
@@ -80,14 +80,14 @@ def cut() -> Any:
     figure, (left, middle, right) = panels(3, 2.9)
     plots.graph(model, X, ax=left)
     left.get_legend().remove()
-    bare(left, "3. Representatives that share rows are tied")
+    bare(left, "3. Graph")
     place = model.transform(X)
     middle.scatter(*place[:, 1:3].T, c=[palette.LIGHT[label] for label in model.labels_], s=5, linewidths=0)
-    middle.set(title="4. The embedding: clusters are compact", xlabel="second eigenvector", ylabel="third eigenvector")
+    middle.set(title="4. Embedding", xlabel="second eigenvector", ylabel="third eigenvector")
     middle.set(aspect="equal", adjustable="datalim")
     middle.spines[["top", "right"]].set_visible(False)
     plots.clusters(model, X, legend=False, ax=right)
-    bare(right, "5. k-means there gives the labels")
+    bare(right, "5. Labels")
     return figure
 
 
@@ -98,8 +98,8 @@ def ensemble() -> Any:
     figure, axes = panels(4, 2.3)
     for number, ax in enumerate(axes[:3]):
         labels = model.base_labels_[:, number].astype(int)
-        points(bare(ax, f"A member, {labels.max() + 1} clusters"), X[:6000], labels[:6000])
-    points(bare(axes[3], "Consensus of ten, 10 clusters"), X[:6000], model.labels_[:6000])
+        points(bare(ax, f"{labels.max() + 1} clusters"), X[:6000], labels[:6000])
+    points(bare(axes[3], "consensus: 10"), X[:6000], model.labels_[:6000])
     return figure
 
 

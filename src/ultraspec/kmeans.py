@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec._kernels import kmeans as kernels
-from ultraspec._kernels.search import TILE, even_features, nearest_in_group_tiles, tile_room
+from ultraspec._kernels.search import TILE, even_features, nearest_in_group_tiles, rows_by_key, tile_room
 from ultraspec._kernels.sparse import sparse_products
 from ultraspec.engines import ThreadEngine
 from ultraspec.rows import Block, Rows, sample_indices
@@ -225,10 +225,9 @@ class _RowAssigner:
 
 def assign_direct(block: Centers, even_centers: Centers, labels: Labels, sq: Squares) -> int:
     """Label rows of few features with the nearest centre, all rows being one group; returns how many labels changed."""
-    before, one_group = labels.copy(), np.zeros(len(block), dtype=np.int32)
-    groups = one_group, even_centers, np.array([0, len(even_centers)])
-    room = *tile_room(even_centers, len(block), 1), np.empty(TILE, dtype=np.int32)
-    nearest_in_group_tiles(block, *groups, *room, labels, sq)
+    before, all_rows, all_centers = labels.copy(), rows_by_key(labels, 1), np.array([0, len(even_centers)])
+    room = tile_room(even_centers), np.empty(TILE, dtype=np.int32)
+    nearest_in_group_tiles(block, *all_rows, even_centers, all_centers, *room, labels, sq)
     return int(np.count_nonzero(labels != before))
 
 

@@ -114,10 +114,12 @@ class RepresentativeIndex:
         groups, owners = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
         to_owner = np.empty(n, dtype=np.float32)
         assign_direct(block, centers, groups, to_owner)
-        room = search.tile_room(R, n, len(R))
+        tile = search.tile_room(R)
         best = np.empty((K, search.TILE), dtype=np.float32), np.empty((K + 1, search.TILE), dtype=np.int32)
-        search.nearest_in_group_tiles(block, groups, R, self.starts, *room, best[1][0], owners, to_owner)
-        search.search_tiles(block, owners, to_owner, R, *self._neighborhoods, *room, *best, ids, sq)
+        by_group = search.rows_by_key(groups, len(centers))
+        search.nearest_in_group_tiles(block, *by_group, R, self.starts, tile, best[1][0], owners, to_owner)
+        by_owner = search.rows_by_key(owners, len(R))
+        search.search_tiles(block, *by_owner, to_owner, R, *self._neighborhoods, tile, *best, ids, sq)
 
     def _query_lists(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
         n, R = len(block), self.representatives

@@ -6,8 +6,6 @@ that row alone, bit for bit, whatever block it comes in: `predict` relies on it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -71,18 +69,13 @@ def load_tile(X, order, low, m, d, tile):
             tile[j, r] = X[order[low + r], j] if j < X.shape[1] else np.float32(0.0)
 
 
-@kernel
-def sort_by(keys, n_keys, order, starts):
-    """Counting sort: `order` lists rows by key, those of key c at ``starts[c] : starts[c + 1]``."""
-    for c in range(n_keys + 2):
-        starts[c] = 0
-    for i in range(keys.shape[0]):
-        starts[keys[i] + 2] += 1
-    for c in range(2, n_keys + 2):
-        starts[c] += starts[c - 1]
-    for i in range(keys.shape[0]):
-        order[starts[keys[i] + 1]] = i
-        starts[keys[i] + 1] += 1
+def rows_by_key(keys: npt.NDArray[np.int32], n_keys: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Rows in the order of their keys, which are below 2^16: those of key c at ``runs[c] : runs[c + 1]``."""
+    if n_keys == 1:
+        return np.arange(len(keys)), np.array([0, len(keys)])
+    runs = np.zeros(n_keys + 1, dtype=np.int64)
+    np.cumsum(np.bincount(keys, minlength=n_keys), out=runs[1:])
+    return np.argsort(keys.astype(np.uint16), kind="stable"), runs  # a radix sort, for 16 bits
 
 
 @kernel
@@ -128,26 +121,24 @@ def any_in_reach(m, reach, to_owner, limits):
     return found != 0
 
 
-def tile_room(points: npt.NDArray[np.float32], n: int, n_keys: int) -> tuple[npt.NDArray[Any], ...]:
-    """Room for the kernels that work on tiles of rows: a tile with two rows more, and what `sort_by` fills.
+def tile_room(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Room for the kernels that work on tiles of rows: a tile, transposed, with two rows more.
 
     Allocated here, because allocations inside of kernels take long to compile.
     """
-    tile = np.empty((points.shape[1] + 2, TILE), dtype=np.float32)
-    return tile, np.empty(n, dtype=np.int32), np.empty(n_keys + 2, dtype=np.int64)
+    return np.empty((points.shape[1] + 2, TILE), dtype=np.float32)
 
 
 @kernel
-def nearest_in_group_tiles(X, groups, R, starts, tile, order, runs, at, owners, sq):
+def nearest_in_group_tiles(X, order, runs, R, starts, tile, at, owners, sq):
     """For each row the nearest of ``R[starts[g]:starts[g + 1]]``, g being its group, and its squared distance.
 
-    For few features; `R` comes from `even_features`. Rows are sorted by group, so that rows which meet the same
-    representatives are worked on together.
+    For few features; `R` comes from `even_features`, `order` and `runs` from `rows_by_key` of the groups: rows which
+    meet the same representatives are worked on together. `at` (TILE,) is room.
     """
     z, d = starts.shape[0] - 1, R.shape[1]
     buffer = tile[d]
     nearest = tile[d + 1]
-    sort_by(groups, z, order, runs)
     for g in range(z):
         for low in range(runs[g], runs[g + 1], TILE):
             m = min(TILE, runs[g + 1] - low)
@@ -159,15 +150,15 @@ def nearest_in_group_tiles(X, groups, R, starts, tile, order, runs, at, owners, 
 
 
 @kernel
-def search_tiles(X, owners, sq_owner, R, lists, reach, tile, order, runs, best, best_ids, ids, sq):
+def search_tiles(X, order, runs, sq_owner, R, lists, reach, tile, best, best_ids, ids, sq):
     """Last step of the coarse-to-fine search for few features: scan the neighbourhood of each row's owner.
 
     R : (p, d) representatives, from `even_features`.
     lists, reach : (p, L) each representative's neighbourhood, nearest first, and the distances.
     best, best_ids : (K, TILE) and (K + 1, TILE), room to work in.
 
-    Rows are sorted by owner. The lists are sorted, so the triangle inequality ends a scan early without changing its
-    result. With lists of all p representatives the search is exact.
+    `order` and `runs` come from `rows_by_key` of the owners. The lists are sorted, so the triangle inequality ends a
+    scan early without changing its result. With lists of all p representatives the search is exact.
     """
     K, d = ids.shape[1], R.shape[1]
     p, L = lists.shape
@@ -175,7 +166,6 @@ def search_tiles(X, owners, sq_owner, R, lists, reach, tile, order, runs, best, 
     nearest = tile[d + 1]
     farthest = best[K - 1]
     carried = best_ids[K]
-    sort_by(owners, p, order, runs)
     for owner in range(p):
         for low in range(runs[owner], runs[owner + 1], TILE):
             m = min(TILE, runs[owner + 1] - low)
