@@ -293,3 +293,11 @@ def test_home_folders_and_empty_names(tmp_path, monkeypatch):
     assert (tmp_path / "run" / "ensemble.json").exists()
     with pytest.raises(ValueError, match="checkpoint is an empty string"):
         make("").fit(X)
+
+
+def test_what_a_kill_leaves_of_the_first_file_is_no_obstacle(tmp_path):
+    (tmp_path / "ensemble.json.tmp").write_bytes(b"{")
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    options = {"n_estimators": 2, "random_state": 0}
+    labels = USENC(2, checkpoint=tmp_path, **options).fit_predict(X)
+    assert (labels == USENC(2, **options).fit_predict(X)).all()

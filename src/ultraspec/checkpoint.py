@@ -132,7 +132,7 @@ def _entropy(seed: np.random.SeedSequence | None) -> Any:
 def _read_header(folder: Path) -> Facts | None:
     path = folder / HEADER
     if not path.exists():
-        others = [name for name in os.listdir(folder) if not name.startswith("lock")]
+        others = [name for name in os.listdir(folder) if name != "lock" and not name.endswith(".tmp")]
         if others:
             raise ValueError(
                 f"The folder {str(folder)!r} has files ({', '.join(sorted(others)[:3])}) but is no checkpoint. "
