@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,16 @@ def matrix_for(rows: Rows, n_columns: int, dtype: npt.DTypeLike) -> Any:
 def room_like(values: Any, dtype: npt.DTypeLike) -> Any:
     """Room for as many values, where those of another vector are."""
     return Spool.columns(len(values), 1, dtype)[0] if isinstance(values, Spool) else np.empty(len(values), dtype=dtype)
+
+
+def fill(out: Any, rows: slice, write: Callable[[npt.NDArray[Any]], Any]) -> Any:
+    """Let `write` fill some rows of what `room_for` gave, in place where that is an array; gives what it returns."""
+    if isinstance(out, np.ndarray):
+        return write(out[rows])
+    part = np.empty(rows.stop - rows.start, dtype=out.dtype)
+    result = write(part)
+    out[rows] = part
+    return result
 
 
 def as_array(values: Any) -> npt.NDArray[Any]:

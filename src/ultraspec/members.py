@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec import discretize
+from ultraspec import discretize, representatives
 from ultraspec._spool import as_array, columns_of, matrix_for
 from ultraspec.bipartite import Edges
 from ultraspec.engines import ThreadEngine
@@ -26,6 +26,7 @@ from ultraspec.space import PreparedRows, Space
 if TYPE_CHECKING:
     from ultraspec.checkpoint import Checkpoint
 
+ROWS_PER_BASE_CLUSTER = 180  # on small data: finer members differ by chance
 PREPARED_BYTES = 2**28  # rows whose float32 form is no larger are prepared once for all members
 PARALLEL_BYTES = 2**28  # members that need no more together while they run may run at once
 
@@ -62,6 +63,19 @@ class Member:
 
     model: Model
     labels: Column
+
+
+def cut_range(
+    base_clusters: tuple[int, int], n_rows: int, n_clusters: int, n_representatives: int, n_neighbors: int
+) -> tuple[int, int]:
+    """The range that members draw their number of clusters from: cut in proportion where rows are few."""
+    low, high = base_clusters
+    p = representatives.count(n_rows, n_representatives, 1, n_neighbors)
+    most = min(p if p == n_representatives else p // 2, max(n_rows // ROWS_PER_BASE_CLUSTER, 2 * n_clusters))
+    most = max(1, most)
+    if high <= most:
+        return low, high
+    return min(most, max(1, most * low // high, n_clusters)), most
 
 
 def prepare(rows: Rows, space: Space, engine: ThreadEngine) -> Rows:

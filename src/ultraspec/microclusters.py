@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._kernels.labels import fill_slots, number_rows
-from ultraspec._spool import as_array, room_like
+from ultraspec._spool import SpooledMatrix, as_array, fill, room_like
 from ultraspec.bipartite import ONE
 from ultraspec.engines import ThreadEngine
 
@@ -25,7 +25,7 @@ FIRST_ROOM = 2**12  # distinct rows that a table has room for at first
 UNASSIGNED = -1
 
 Column = npt.NDArray[Any]  # one base clustering: an integer for every row
-LabelMatrix = npt.NDArray[Any] | Sequence[Column]
+LabelMatrix = npt.NDArray[Any] | Sequence[Any]  # in one, or column by column
 Keys = npt.NDArray[np.uint64]
 
 
@@ -69,7 +69,7 @@ class Microclusters:
 
         def run(part: tuple[tuple[int, int], npt.NDArray[np.int32]]) -> None:
             here = slice(*part[0])
-            out[here] = values[part[1]][self.places[here]]
+            fill(out, here, lambda room: np.take(values[part[1]], self.places[here], out=room))
 
         engine.map(run, list(zip(parts(len(out)), self.lists, strict=True)))
         return as_array(out)
@@ -81,17 +81,16 @@ def parts(n: int) -> list[tuple[int, int]]:
     return [(low, min(low + step, n)) for low in range(0, n, step)]
 
 
-def find(labels: LabelMatrix, engine: ThreadEngine) -> Microclusters:
+def find(labels: LabelMatrix | SpooledMatrix, engine: ThreadEngine) -> Microclusters:
     """Microclusters of a label matrix of integers, in which -1 means not assigned."""
-    spans = parts(len(labels) if isinstance(labels, np.ndarray) else len(labels[0]))
-    coding = _Coding.of(labels, spans, engine)
+    matrix: LabelMatrix = labels.columns if isinstance(labels, SpooledMatrix) else labels
+    spans = parts(len(matrix) if isinstance(matrix, np.ndarray) else len(matrix[0]))
+    coding = _Coding.of(matrix, spans, engine)
     places = room_like(coding.columns[0], np.int32)
 
     def distinct(span: tuple[int, int]) -> tuple[Keys, npt.NDArray[np.float64]]:
-        here = np.empty(span[1] - span[0], dtype=np.int32)
-        found = _distinct(coding.encode(slice(*span)), ONE, here)
-        places[slice(*span)] = here
-        return found
+        here = slice(*span)
+        return fill(places, here, lambda room: _distinct(coding.encode(here), ONE, room))
 
     found = engine.map(distinct, spans)
     ends = np.cumsum([len(keys) for keys, _ in found])

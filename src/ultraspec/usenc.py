@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ultraspec import microclusters, representatives
+from ultraspec import microclusters
 from ultraspec._callbacks import with_callbacks
 from ultraspec._consensus import ConsensusGraph, Cut, edges_of
 from ultraspec._estimator import RowEstimator, all_or_nothing
@@ -20,13 +20,12 @@ from ultraspec._validation import check_choice, check_integer, open_input, seed_
 from ultraspec.checkpoint import Checkpoint, describe_data
 from ultraspec.discretize import Partition
 from ultraspec.engines import ThreadEngine
-from ultraspec.members import Recipe, base_columns, gather_members, label_members, prepare
+from ultraspec.members import Recipe, base_columns, cut_range, gather_members, label_members, prepare
 from ultraspec.microclusters import Microclusters
 from ultraspec.phases import GraphOptions
 from ultraspec.rows import Rows
 
 BASE_CLUSTERS = (20, 60)
-ROWS_PER_BASE_CLUSTER = 180  # on small data: finer members differ by chance
 CLUSTERS_IF_AUTO = 10  # that members are to tell apart where the number is not known
 
 
@@ -218,8 +217,7 @@ class USENC(RowEstimator):
                 models, base_labels = gather_members(prepared, recipe, members, checkpoint, engine)
             del prepared
             with reporter.phase("consensus"):
-                whole = isinstance(base_labels, np.ndarray)
-                micro = microclusters.find(base_labels if whole else base_labels.columns, engine)
+                micro = microclusters.find(base_labels, engine)
                 graph = ConsensusGraph.build(micro, self.n_clusters, self.regularization, engine)
                 cut = graph.cut(self.n_clusters, self.n_init, self.max_iter, seeds[2], engine)
                 self._space, self._models, self.base_labels_ = space, models, as_array(base_labels)
@@ -332,21 +330,16 @@ class USENC(RowEstimator):
             )
 
     def _base_range(self, n_rows: int, n_clusters: int) -> tuple[int, int]:
-        """The range that members draw their number of clusters from: cut in proportion where rows are few."""
-        asked = low, high = int(self.base_clusters[0]), int(self.base_clusters[1])
-        p = representatives.count(n_rows, self.n_representatives, 1, self.n_neighbors)
-        most = min(p if p == self.n_representatives else p // 2, max(n_rows // ROWS_PER_BASE_CLUSTER, 2 * n_clusters))
-        most = max(1, most)
-        if high <= most:
-            return low, high
-        low = min(most, max(1, most * low // high, n_clusters))
-        if asked != BASE_CLUSTERS:
+        """The range that members draw their number of clusters from; warns where a range of the user's own was cut."""
+        asked = int(self.base_clusters[0]), int(self.base_clusters[1])
+        found = cut_range(asked, n_rows, n_clusters, self.n_representatives, self.n_neighbors)
+        if found != asked and asked != BASE_CLUSTERS:
             warn_user(
-                f"Members have {low} to {most} clusters instead of {asked[0]} to {high}: {n_rows:,} "
+                f"Members have {found[0]} to {found[1]} clusters instead of {asked[0]} to {asked[1]}: {n_rows:,} "
                 "rows make no finer ones that are more than chance.",
                 UserWarning,
             )
-        return low, most
+        return found
 
     @contextlib.contextmanager
     def _open_checkpoint(self, rows: Rows, base_range: tuple[int, int], engine: ThreadEngine) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,16 +88,17 @@ def writer(
         sink.drop()
 
 
-class _Sink:
+class _Sink(ABC):
     """A format that is being written."""
 
+    @abstractmethod
     def write(self, columns: tuple[Array, ...]) -> None:
-        raise NotImplementedError
+        """Write some rows."""
 
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: B027 - not all formats have something left
         """Write what is left."""
 
-    def drop(self) -> None:
+    def drop(self) -> None:  # noqa: B027
         """Let go of everything, finished or not."""
 
 
