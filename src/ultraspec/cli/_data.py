@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._consensus import edges_of
 from ultraspec._validation import open_input
 from ultraspec.cli._screen import Screen
 from ultraspec.engines import ThreadEngine
-from ultraspec.members import base_columns
 from ultraspec.progress import Silent
-from ultraspec.rows import Block, Rows, open_rows
-from ultraspec.usenc import USENC
+from ultraspec.rows import Rows, open_rows
 
 Labels = npt.NDArray[np.int32]
 
@@ -68,24 +65,17 @@ class Input:
 def label_blocks(model: Any, rows: Rows, reporter: Silent) -> Generator[Labels]:
     """Labels of rows by a fitted model, in order, a few blocks at a time: nothing that grows with the rows is kept."""
     source = open_input(model, rows, reset=False)
-    label = _labeller(model)
     spans = source.blocks()
     with ThreadEngine(model.n_jobs) as engine, reporter.phase("labels"):
         reporter.begin_pass(len(spans))
         step = SHARE * engine.n_jobs
         for first in range(0, len(spans), step):
-            for found in engine.map(lambda span: label(model._prepare_new(source, span)), spans[first : first + step]):
+            for found in engine.map(
+                lambda span: model._label(model._prepare_new(source, span)), spans[first : first + step]
+            ):
                 reporter.advance()
                 yield found
             reporter.measure()
-
-
-def _labeller(model: Any) -> Callable[[Block], Labels]:
-    """What labels a prepared block, as the estimators' own `predict` does."""
-    if isinstance(model, USENC):
-        return lambda block: model._consensus.label(edges_of(base_columns(model._models, block)))
-    label: Callable[[Block], Labels] = model._model.label
-    return label
 
 
 def slices(*columns: Any) -> Iterator[tuple[npt.NDArray[Any], ...]]:
