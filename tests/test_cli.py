@@ -107,6 +107,24 @@ class TestFit:
         np.testing.assert_array_equal(np.load("a.npy"), fitted_ensemble.labels_)
         np.testing.assert_array_equal(np.load("b.npy"), fitted_ensemble.labels_)
 
+    def test_a_checkpoint_without_a_seed_shows_one_and_goes_on_with_it(self, shell):
+        words = ["fit", "x.npy", "-k", 3, "--ensemble", "-m", 4]
+        seed = shell.facts(*words, "--checkpoint", "members", "-o", "a.npy")["seed"]
+        (shell.folder / "members" / "member-0002.npz").unlink()
+        assert f"Seed        {seed}\n" in shell.fine(*words, "--checkpoint", "members", "-o", "b.npy")
+        shell.fine(*words, "--seed", seed, "-o", "c.npy")
+        np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
+        np.testing.assert_array_equal(np.load("a.npy"), np.load("c.npy"))
+
+    def test_the_report_of_other_rows_does_not_name_them_as_the_fitted_ones(self, shell, data):
+        np.save("some.npy", data[0][:500])
+        shell.fine("fit", "x.npy", "-k", 3, "--seed", 0, "--model", "m.u")
+        for name, fitted in (("x.npy", True), ("some.npy", False)):
+            shell.fine("report", "m.u", name, "-o", "r.html", "--force")
+            page = (shell.folder / "r.html").read_text(encoding="utf-8")
+            assert (f"ultraspec fit {name} -k 3" in page) == fitted
+            assert ("# DATA: the 2,000 rows that were fitted" in page) != fitted
+
     def test_the_report_tells_the_command_that_repeats_the_run(self, shell):
         import html
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import html
 import json
 import re
 
@@ -13,7 +14,7 @@ import pytest
 from browser import Visit, open_browser
 from common import blobs, documents
 
-from ultraspec import USENC, USPEC, datasets, report
+from ultraspec import USENC, USPEC, datasets, metrics, open_rows, report
 from ultraspec.figures import Survey, Tally, eigengap, source, survey
 from ultraspec.report import _data, _notes, _run
 
@@ -177,6 +178,33 @@ def test_the_code_repeats_the_run(ensemble):
     scope = {"X": X}
     exec(_run.code_lines(model), scope)
     assert np.array_equal(scope["labels"], model.labels_)
+
+
+@pytest.mark.parametrize("scale", [None, "standard"])
+@pytest.mark.parametrize("columns", [None, ["b", "a"]])
+def test_the_code_opens_the_file_and_scales_it(tmp_path, scale, columns):
+    X, _ = datasets.generate("cc", 1_500, random_state=1)
+    np.savetxt(tmp_path / "x.csv", X * [1, 50], delimiter=";", header="a;b", comments="")
+    rows = open_rows(tmp_path / "x.csv", columns, delimiter=";", scale=scale)
+    model = USPEC(3).fit(rows)  # a seed of its own, which must be told
+    page = report.write(model, rows, tmp_path / "page.html").read_text(encoding="utf-8")
+    code = html.unescape(re.search(r"<code>(from.*?)</code>", page, re.DOTALL)[1])
+    assert ("scale='standard'" in code) == (scale is not None)
+    scope = {}
+    exec(code, scope)
+    np.testing.assert_array_equal(scope["labels"], model.labels_)
+    if scale is not None:
+        scope = {"X": rows.rows.read(0, len(rows))}  # the same rows in memory
+        exec(_run.code_lines(model, scope["X"]), scope)
+        assert metrics.ari(scope["labels"], model.labels_) > 0.99
+
+
+def test_the_code_does_not_name_other_rows_as_the_fitted_ones(rings, tmp_path):
+    model, X = rings
+    np.save(tmp_path / "x.npy", X[:-5])
+    text = _run.code_lines(model, open_rows(tmp_path / "x.npy"))
+    assert "x.npy" not in text
+    assert f"# X: the {len(X):,} rows that were fitted, not those of this page" in text
 
 
 def test_code_of_many_parameters():

@@ -22,7 +22,7 @@ from ultraspec.space import Space, check_finite, survey
 MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would need 34 GB by then
 
 
-SET_ON_INPUT = ("n_features_in_", "feature_names_in_", "_scaling")  # attributes that change before a fit succeeds
+SET_ON_INPUT = ("n_features_in_", "feature_names_in_", "scaling_")  # attributes that change before a fit succeeds
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -112,6 +112,12 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
         if rows.n_rows != self._n_rows:
             raise ValueError(f"X has {rows.n_rows} rows, but {self._n_rows} rows were fitted. Pass the same rows.")
         return rows
+
+    @property
+    def _seed(self) -> int | None:
+        """The number that repeats the fit as `random_state`, also where that was None; None for a generator."""
+        entropy = self._labels_seed.entropy
+        return entropy if isinstance(entropy, int) else None
 
     def _console(self) -> Silent:
         return Console(type(self).__name__) if self.verbose else Silent()

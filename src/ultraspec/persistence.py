@@ -193,7 +193,7 @@ def _describe(model: Any) -> tuple[Header, Arrays]:
         "scale": float(model._space.scale),
     }
     arrays = {"offset": model._space.offset}
-    if (scaling := vars(model).get("_scaling")) is not None:
+    if (scaling := vars(model).get("scaling_")) is not None:
         arrays |= {"scaling.mean": scaling.mean, "scaling.deviation": scaling.deviation}
     if hasattr(model, "_models"):
         facts["members"], facts["base_label_type"] = [], model._label_type.name
@@ -238,8 +238,8 @@ def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
     if facts["feature_names"] is not None:
         model.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
     model._space = Space(facts["metric"], arrays["offset"], facts["scale"])
-    if "scaling.mean" in arrays:
-        model._scaling = Scaling(arrays["scaling.mean"], arrays["scaling.deviation"])
+    means, deviations = arrays.get("scaling.mean"), arrays.get("scaling.deviation")
+    model.scaling_ = None if means is None or deviations is None else Scaling(means, deviations)
     seed = facts["labels_seed"]
     model._labels_seed = np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"]))
     model._n_rows = facts["n_rows"]

@@ -106,6 +106,8 @@ class USENC(RowEstimator):
         Number of features.
     feature_names_in_ : ndarray of str
         Names of the features, if X had them.
+    scaling_ : Scaling or None
+        ``mean`` and ``deviation`` of the columns, if the rows came scaled (``open_rows(path, scale="standard")``).
 
     See Also
     --------

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ultraspec import USENC, USPEC, report, save
+from ultraspec import USENC, USPEC, checkpoint, report, save
 from ultraspec.cli import _targets
 from ultraspec.cli._data import Input, Sizes, slices
 from ultraspec.cli._errors import about, blaming
@@ -76,7 +76,8 @@ def estimator(options: Mapping[str, Any], *, ensemble: bool) -> Any:
     stray = [name for name in given if name in OF_ENSEMBLES and not ensemble]
     if stray:
         raise ValueError(f"--{stray[0].replace('_', '-')} is for ensembles: pass --ensemble too.")
-    if given.get("seed") is None and "checkpoint" not in given:  # an unfinished run goes on with its own seed
+    unfinished = "checkpoint" in given and (Path(given["checkpoint"]).expanduser() / checkpoint.HEADER).exists()
+    if given.get("seed") is None and not unfinished:  # which goes on with its own seed
         given["seed"] = secrets.randbelow(2**32)
     model = (USENC if ensemble else USPEC)(**{PARAMETERS[name]: value for name, value in given.items()})
     model._check_parameters()
@@ -94,7 +95,6 @@ def fit(model: Any, rows: Rows, scale: str, screen: Screen) -> None:
         scaling = measure(rows, engine)
     with screen.watching(model):
         model.fit(ScaledRows(rows, scaling))
-    model._scaling = scaling  # from now on it takes rows as they are
 
 
 def write(model: Any, rows: Rows, targets: Mapping[str, Path], force: bool, command: str, screen: Screen) -> Any:
@@ -121,13 +121,17 @@ def write(model: Any, rows: Rows, targets: Mapping[str, Path], force: bool, comm
     return sizes.counts
 
 
-def repeat(model: Any, source: Input | Path) -> str:
-    """The command that repeats a fit, from the model's parameters."""
+def repeat(model: Any, source: Input | Path, n_rows: int | None = None) -> str:
+    """The command that repeats a fit, from the model's parameters; `n_rows` where the data may be another."""
     given = source if isinstance(source, Input) else Input(source)
     words = ["ultraspec", "fit", str(given.path)]
+    note = ""
+    if n_rows is not None and n_rows != model._n_rows:
+        words[2], note = "DATA", f"# DATA: the {model._n_rows:,} rows that were fitted, not those of this page\n"
     values, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
     if isinstance(model, USENC):
         words.append("--ensemble")
+    values["random_state"] = model._seed
     for name, parameter in PARAMETERS.items():
         value = values.get(parameter)
         if parameter == "n_clusters":
@@ -139,7 +143,7 @@ def repeat(model: Any, source: Input | Path) -> str:
         else:
             text = ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
             words += ["--" + name.replace("_", "-"), text]
-    if hasattr(model, "_scaling"):
+    if model.scaling_ is not None:
         words += ["--scale", "standard"]
     if given.columns is not None:
         words += ["--columns", ",".join(given.columns)]
@@ -147,7 +151,7 @@ def repeat(model: Any, source: Input | Path) -> str:
     words += ["--delimiter", given.delimiter] if given.delimiter is not None else []
     if given.header is not None:
         words.append("--header" if given.header else "--no-header")
-    return shlex.join(words)
+    return note + shlex.join(words)
 
 
 def describe(model: Any, rows: Rows, sizes: Any, scale: str, seconds: float) -> dict[str, Any]:
@@ -164,7 +168,7 @@ def describe(model: Any, rows: Rows, sizes: Any, scale: str, seconds: float) -> 
         "seconds": round(seconds, 3),
         "seconds_by_phase": {name: round(phase["seconds"], 3) for name, phase in model.fit_profile_.items()},
         "peak_bytes": max((n for n in used if n is not None), default=None),
-        "seed": model.random_state,
+        "seed": model._seed,
     }
     if hasattr(model, "confidence_"):
         total = sum(float(part.sum(dtype=np.float64)) for (part,) in slices(model.confidence_))
@@ -182,8 +186,7 @@ def lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "mean_confidence" in facts:
         found.append(("Confidence", f"{facts['mean_confidence']:.4f} on average"))
     found += [("Time", duration(facts["seconds"])), ("Memory", memory(facts["peak_bytes"]) + " at most")]
-    if facts["seed"] is not None:
-        found.append(("Seed", str(facts["seed"])))
+    found.append(("Seed", str(facts["seed"])))
     names = {"labels": "Labels", "model": "Model", "report": "Report"}
     found += [(names[name], path) for name, path in facts["outputs"].items()]
     if not facts["outputs"]:

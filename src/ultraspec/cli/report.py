@@ -22,7 +22,7 @@ def run(
     with source.open(screen, feature_names(model)) as rows:
         reporter = screen.reporter("report")
         with reporter.phase("page"), about(source.path), blaming(target):
-            write(model, rows, target, title=title, code=repeat(model, source), overwrite=force)
+            write(model, rows, target, title=title, code=repeat(model, source, rows.n_rows), overwrite=force)
     facts = {
         "command": "report",
         "rows": rows.n_rows,

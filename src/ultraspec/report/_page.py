@@ -46,7 +46,7 @@ def render(model: Any, X: Any, *, labels: Any, title: str | None, code: str | No
         "ensemble": fill(template("ensemble.html"), {"members": member_rows(survey)}) if ensemble else "",
         "phases": phase_rows(figures.phases(model)),
         "parameters": parameter_rows(model),
-        "code": escape(code if code is not None else _run.code_lines(model)),
+        "code": escape(code if code is not None else _run.code_lines(model, X)),
         "versions": ", ".join(f"{escape(name)} {escape(version)}" for name, version in _run.versions()),
         "style": fill(template("style.css"), {"light": colors("light"), "dark": colors("dark")}),
         "script": template("charts.js") + template("page.js"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ultraspec.rows._base import Rows
 from ultraspec.rows.csv import CsvRows
@@ -46,6 +46,7 @@ def open_rows(
     array: str | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
+    scale: Literal["standard"] | None = None,
 ) -> Rows:
     """Open a file of rows that need not fit into memory, for the estimators to read.
 
@@ -74,13 +75,18 @@ def open_rows(
         are the names that pandas gives).
     delimiter : str, optional
         What separates the values of a CSV file, by default "," and in a .tsv file a tab.
+    scale : {"standard"}, optional
+        "standard" brings every column to mean 0 and variance 1, for which the rows are read through once now. A model
+        that is fitted on such rows keeps the scaling as `scaling_`, in its file too, and takes rows as they are from
+        then on: leave `scale` out for `predict`. (For an array, use scikit-learn's ``StandardScaler`` in a pipeline.)
 
     Returns
     -------
     Rows
-        For `fit` and `predict`. ``n_rows``, ``n_features`` and ``names`` tell what is in it, ``read(start, stop)`` and
-        ``take(indices)`` give rows, ``select(columns)`` the same rows with fewer columns. Close it, or use it in a
-        ``with`` statement, to let go of the file; else that happens when nothing refers to it any more.
+        For `fit` and `predict`. ``shape`` (``n_rows``, ``n_features``) and ``names`` tell what is in it,
+        ``read(start, stop)`` and ``take(indices)`` give rows, ``select(columns)`` the same rows with fewer columns.
+        Close it, or use it in a ``with`` statement, to let go of the file; else that happens when nothing refers to it
+        any more.
 
     See Also
     --------
@@ -123,7 +129,18 @@ def open_rows(
         raise ValueError(f"delimiter must be one character, got {delimiter!r}.")
     if header is not None and not isinstance(header, bool):
         raise TypeError(f"header must be True, False or None, got {header!r}.")
-    return opener(file, columns, **options)
+    if scale not in (None, "standard"):
+        raise ValueError(f"scale must be 'standard' or None, got {scale!r}.")
+    rows = opener(file, columns, **options)
+    return rows if scale is None else _scaled(rows)
+
+
+def _scaled(rows: Rows) -> Rows:
+    from ultraspec.engines import ThreadEngine  # which takes rows itself
+    from ultraspec.scaling import ScaledRows, measure
+
+    with ThreadEngine(None) as engine:
+        return ScaledRows(rows, measure(rows, engine))
 
 
 def _opener(file: Path) -> Opener:
