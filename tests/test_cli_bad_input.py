@@ -154,6 +154,15 @@ def test_bad_outputs_are_found_before_the_fit(shell, monkeypatch, words, says):
     assert says in shell.refused("fit", "x.npy", "-k", 3, *words)
 
 
+@pytest.mark.parametrize("option", ["-o", "--model", "--report"])
+@pytest.mark.parametrize("more", [[], ["--force"]])
+def test_nothing_is_written_into_a_folder_that_is_read(shell, monkeypatch, option, more):
+    monkeypatch.setattr(USPEC, "fit", lambda *_: pytest.fail("the fit was started"))
+    name = {"-o": "labels.parquet", "--model": "m.u", "--report": "r.html"}[option]
+    line = shell.refused("fit", "parts", "--columns", "a", "-k", 1, option, f"parts/{name}", *more)
+    assert line.startswith(f"{option} parts/{name} is within {shell.folder / 'parts'}, the folder that is read.")
+
+
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that nobody can write to")
 def test_a_folder_that_cannot_be_written_to(shell):
     assert "cannot write to the folder /proc" in shell.refused("fit", "x.npy", "-k", 3, "-o", "/proc/labels.npy")

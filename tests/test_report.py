@@ -84,13 +84,30 @@ def test_the_file_is_replaced_whole(rings, tmp_path):
 
 def test_bad_paths_are_refused(rings, tmp_path):
     (tmp_path / "there.html").write_text("mine")
-    with pytest.raises(FileExistsError, match="overwrite=True"):
+    with pytest.raises(FileExistsError, match="overwrite is False"):
         report.write(*rings, tmp_path / "there.html", overwrite=False)
+    with pytest.raises(FileExistsError, match="is no report of ultraspec; pass overwrite=True"):
+        report.write(*rings, tmp_path / "there.html")
     assert (tmp_path / "there.html").read_text() == "mine"
+    report.write(*rings, tmp_path / "there.html", overwrite=True)
+    assert report.write(*rings, tmp_path / "there.html", title="Again")  # a page replaces a page
+    assert "Again" in (tmp_path / "there.html").read_text(encoding="utf-8")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         report.write(*rings, tmp_path)
     with pytest.raises(FileNotFoundError, match="does not exist"):
         report.write(*rings, tmp_path / "nowhere" / "report.html")
+
+
+@pytest.mark.parametrize("opened", [np.load, lambda path, mmap_mode: open_rows(path)], ids=["memmap", "rows"])
+def test_the_file_of_the_rows_is_never_replaced(rings, tmp_path, opened):
+    model, X = rings
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "link.html").symlink_to("x.npy")
+    rows = opened(tmp_path / "x.npy", mmap_mode="r")
+    for name in ("x.npy", "link.html"):
+        with pytest.raises(ValueError, match="is the file that the rows come from"):
+            report.write(model, rows, tmp_path / name, overwrite=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), X)
 
 
 def test_a_page_is_small_and_refers_to_nothing(pages):

@@ -6,12 +6,50 @@ import errno
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+
+
+def check_target(
+    path: Path, what: str, *, overwrite: bool | None, is_ours: Callable[[Path], bool], read: Iterable[Path] = ()
+) -> Path:
+    """The real path of a file to be written; raises, before the work starts, unless it may be written there.
+
+    Parameters
+    ----------
+    path : Path
+        Where to write.
+    what : str
+        What is written, for messages: "model file".
+    overwrite : bool or None
+        Whether an existing file may be replaced; None: one of our own making only.
+    is_ours : callable
+        Whether a file is such.
+    read : iterable of Path
+        What is being read, and so never replaced.
+    """
+    target = Path(os.path.realpath(path.expanduser()))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, f"The path of a {what} is a folder", str(target))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, f"The folder of the {what} does not exist", str(target.parent))
+    if any(os.path.realpath(other) == str(target) for other in read):
+        raise ValueError(f"{str(path)!r} is the file that the rows come from. Write the {what} to another one.")
+    if not target.exists() or overwrite is True:
+        return target
+    if overwrite is False:
+        raise FileExistsError(errno.EEXIST, f"The {what} exists, and overwrite is False", str(target))
+    if not target.is_file() or (target.stat().st_size > 0 and not is_ours(target)):
+        raise FileExistsError(
+            errno.EEXIST,
+            f"This file exists and is no {what} of ultraspec; pass overwrite=True to replace it",
+            str(target),
+        )
+    return target
 
 
 def write_whole(

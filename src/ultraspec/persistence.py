@@ -7,16 +7,15 @@ do no harm; one that is damaged, altered or of something else gives a `ModelFile
 
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ultraspec._files import write_whole
+from ultraspec._files import check_target, write_whole
 from ultraspec._model_checks import SCALARS, check_contents, member_name
-from ultraspec._model_file import Arrays, Flaw, Header, decode, encode
+from ultraspec._model_file import Arrays, Flaw, Header, decode, encode, is_model_file
 
 if TYPE_CHECKING:
     from ultraspec.discretize import Partition
@@ -35,7 +34,7 @@ class _NoModelFileError(ModelFileError, FileNotFoundError):
     """There is no such file."""
 
 
-def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
+def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool | None = None) -> None:
     """Write a fitted model to a file.
 
     The file is a few MB whatever the number of rows was. It is written under another name and renamed when it is
@@ -47,8 +46,9 @@ def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool 
         A fitted estimator.
     path : str or path
         Where to write it. Any name will do; ``.safetensors`` is the usual ending.
-    overwrite : bool, default=True
-        Replace an existing file. If False, it raises FileExistsError.
+    overwrite : bool or None, default=None
+        Whether an existing file may be replaced, else FileExistsError is raised. None: a model file of ultraspec may,
+        a file of another kind (such as the data) may not.
 
     See Also
     --------
@@ -88,15 +88,14 @@ def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool 
         )
     check_is_fitted(model)
     _need_safetensors()
-    target = Path(os.path.realpath(Path(path).expanduser()))
-    _check_target(target, overwrite)
+    target = check_target(Path(path), "model file", overwrite=overwrite, is_ours=is_model_file)
     header, arrays = _describe(model)
     try:
         check_contents({"format": None, "version": None, "library": None, **header}, arrays, kinds)
         data = encode(header, arrays)
     except Flaw as flaw:
         raise ValueError(f"This model cannot be saved: {flaw}") from flaw
-    write_whole(target, lambda file: file.write(data), overwrite=overwrite)
+    write_whole(target, lambda file: file.write(data), overwrite=overwrite is not False)
 
 
 def load(path: str | os.PathLike[str]) -> USPEC | USENC:
@@ -165,16 +164,6 @@ def _need_safetensors() -> None:
         import safetensors  # noqa: F401
     except ImportError as error:
         raise ImportError("save and load need safetensors: pip install 'ultraspec[models]'") from error
-
-
-def _check_target(target: Path, overwrite: bool) -> None:
-    """Find out before the work whether the file can be written there."""
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "The path of a model file is a folder", str(target))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "The folder of the model file does not exist", str(target.parent))
-    if not overwrite and target.exists():
-        raise FileExistsError(errno.EEXIST, "The model file exists, and overwrite is False", str(target))
 
 
 def _describe(model: Any) -> tuple[Header, Arrays]:

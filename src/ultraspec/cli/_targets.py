@@ -43,6 +43,9 @@ def check(
         real = Path(os.path.realpath(path.expanduser()))
         if str(real) in read:
             raise ValueError(f"{option} {path} is a file that is read. Write to another one.")
+        around = [folder for folder in read if real.is_relative_to(folder)]
+        if around:
+            raise ValueError(f"{option} {path} is within {around[0]}, the folder that is read. Write to another one.")
         twice = [other for other, taken in found.items() if taken == real]
         if twice:
             raise ValueError(f"{twice[0]} and {option} name the same file, {path}.")

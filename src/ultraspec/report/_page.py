@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from html import escape
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ultraspec import figures
+from ultraspec._version import __version__
 from ultraspec.figures import ClusterMap, Eigengap, Phase, Survey, palette
 from ultraspec.report import _run
 from ultraspec.report._data import MARKS, script_json
@@ -31,6 +33,7 @@ def render(model: Any, X: Any, *, labels: Any, title: str | None, code: str | No
     ensemble = survey.agreement is not None
     parts = {
         "title": escape(heading),
+        "version": __version__,
         "lead": lead(model, survey),
         "facts": facts(model, survey, gap),
         "notes": note_list(notes(model, survey, gap)),
@@ -53,6 +56,12 @@ def render(model: Any, X: Any, *, labels: Any, title: str | None, code: str | No
         "data": script_json(survey, gap),
     }
     return fill(template("page.html"), parts)
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a page that was made here."""
+    with open(path, "rb") as file:
+        return b'<meta name="generator" content="ultraspec' in file.read(2000)
 
 
 def template(name: str) -> str:

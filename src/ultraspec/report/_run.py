@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import platform
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,13 @@ def code_lines(model: Any, X: Any = None) -> str:
     source, imported = _rows_line(model, X)
     names = ", ".join([kind, *imported])
     return f"from ultraspec import {names}\n\n{source}{''.join(remarks)}{call}\nlabels = model.fit_predict(X)"
+
+
+def source_path(X: Any) -> Path | None:
+    """The file that rows come from, if they do."""
+    rows = X.rows if isinstance(X, ScaledRows) else X
+    found = rows.path if isinstance(rows, FileRows) else rows.filename if isinstance(rows, np.memmap) else None
+    return None if found is None else Path(found)
 
 
 def _rows_line(model: Any, X: Any) -> tuple[str, list[str]]:
