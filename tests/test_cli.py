@@ -94,6 +94,27 @@ class TestFit:
             expected = USPEC(3, random_state=0).fit_predict(data[0][:, ::-1])
             np.testing.assert_array_equal(np.load("l.npy"), expected)
 
+    def test_csv_of_other_habits(self, shell, data, fitted):
+        lines = [";".join(f"{x:.9g}".replace(".", ",") for x in row) for row in data[0]]
+        (shell.folder / "t.csv").write_text("\n".join(lines))
+        words = ["fit", "t.csv", "-k", 3, "--seed", 0, "-o", "l.npy", "--report", "r.html"]
+        line = shell.refused(*words)
+        assert line.endswith("Try --delimiter=';' and --decimal=','.")
+        code, _, err = shell(*words, "--delimiter", ";", "--decimal", ",")
+        assert code == 0
+        assert "warning" not in err
+        np.testing.assert_array_equal(np.load("l.npy"), fitted.labels_)
+        page = (shell.folder / "r.html").read_text(encoding="utf-8")
+        assert "--delimiter &#x27;;&#x27; --decimal ," in page
+
+    def test_guesses_about_a_csv_are_told(self, shell):
+        (shell.folder / "t.csv").write_text("\n".join(["2019,2020", *(f"{i % 7},{i % 5}" for i in range(50))]))
+        assert "If that is wrong, pass --header; if it is right, --no-header" in shell("fit", "t.csv", "-k", 2)[2]
+        (shell.folder / "t.csv").write_text("\n".join([",x,y", *(f"{i},{i % 7},{i % 5}" for i in range(50))]))
+        assert "choose columns by number, as in --columns 0,1." in shell("fit", "t.csv", "-k", 2)[2]
+        assert shell.facts("fit", "t.csv", "-k", 2)["features"] == 2
+        assert shell.facts("fit", "t.csv", "-k", 2, "--columns", "0,1,2")["features"] == 3
+
     def test_an_array_of_an_archive(self, shell, data, fitted):
         np.savez("two.npz", other=np.zeros((5, 2)), mine=data[0])
         shell.fine("fit", "two.npz", "--array", "mine", "-k", 3, "--seed", 0, "-o", "l.npy")
@@ -257,6 +278,12 @@ class TestEvaluate:
         for truth in ("t.parquet:species", "t.csv:species", "t.parquet", "t.npz", "t.npz:y"):
             assert shell.facts("evaluate", "y.npy", truth)["ari"] == 1.0
         assert shell.facts("evaluate", "t.parquet", "t.csv", "--column", "species")["ari"] == 1.0
+
+    @pytest.mark.parametrize(("sign", "word"), [(";", ";"), ("\t", "\\t"), ("\t", "tab")])
+    def test_other_delimiters(self, shell, data, sign, word):
+        (shell.folder / "t.csv").write_text("\n".join([f"a{sign}label", *(f"x{sign}{n}" for n in data[1])]))
+        assert shell.facts("evaluate", "y.npy", "t.csv", "--delimiter", word)["ari"] == 1.0
+        assert "must be one character" in shell.refused("evaluate", "y.npy", "t.csv", "--delimiter", ";;")
 
     def test_lengths_must_agree(self, shell):
         np.save("short.npy", np.zeros(7, int))

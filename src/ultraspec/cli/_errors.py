@@ -19,7 +19,8 @@ _OPTIONS = {parameter: "--" + name.replace("_", "-") for name, parameter in PARA
 _PLAIN = [name for name in _OPTIONS if name not in ("metric", "selection", "checkpoint")]
 _NAMES = re.compile(rf"(?<![\w-])(?:({'|'.join(_PLAIN)})(?!\w)|(metric|selection|checkpoint)(?==| must))")
 _COLUMNS = re.compile(r"(?<![\w-])columns=\[([^\]]*)\]")
-_INPUT = re.compile(r"(?<![\w-])(array|delimiter|header)=")
+_INPUT = re.compile(r"(?<![\w-])(array|delimiter|decimal)=")
+_HEADER = re.compile(r"(?<![\w-])header=(True|False)")
 _X = re.compile(r"\b(?:Input )?X\b")
 
 
@@ -36,11 +37,13 @@ def in_own_words(message: str) -> str:
     message = " ".join(message.split())
     message = _COLUMNS.sub(lambda found: "--columns " + _plain_list(found[1]), message)
     message = _INPUT.sub(r"--\1=", message)
+    message = _HEADER.sub(lambda found: "--header" if found[1] == "True" else "--no-header", message)
     return _NAMES.sub(lambda found: _OPTIONS[found[1] or found[2]], message)
 
 
 def _plain_list(text: str) -> str:
-    return re.sub(r"(['\"])(.*?)\1(,\s*)?", lambda found: found[2] + ("," if found[3] else ""), text)
+    unquoted = re.sub(r"(['\"])(.*?)\1(,\s*)?", lambda found: found[2] + ("," if found[3] else ""), text)
+    return re.sub(r"(?<=\d),\s+", ",", unquoted)
 
 
 def describe(error: BaseException) -> str:

@@ -68,6 +68,9 @@ Header = Annotated[
 Delimiter = Annotated[
     str | None, option("--delimiter", panel=INPUT, metavar="SIGN", help="Between values of a CSV file. Default ','.")
 ]
+Decimal = Annotated[
+    str | None, option("--decimal", panel=INPUT, metavar="SIGN", help="Decimal sign of a CSV file. Default '.'.")
+]
 Scale = Annotated[
     str,
     option(
@@ -228,6 +231,27 @@ def cluster_count(text: str) -> int | str:
     if not text.strip()[:1].isdigit():
         raise ValueError(f"-k must be a whole number or 'auto', got {text!r}.")
     return whole(text, "-k")
+
+
+def sign(text: str | None) -> str | None:
+    """A sign, or a tab as people write it in a shell.
+
+    Examples
+    --------
+    >>> sign(";"), sign("tab") == sign(chr(92) + "t") == chr(9)
+    (';', True)
+    """
+    return "\t" if text in ("\\t", "tab") else text
+
+
+def check_fit(ensemble: bool, scale: str, options: dict[str, Any]) -> None:
+    """Raise for options of `fit` that contradict each other or have no meaning."""
+    if scale not in ("none", "standard"):
+        raise ValueError(f"--scale must be 'none' or 'standard', got {scale!r}.")
+    check_seed(options["seed"])
+    stray = [name for name in OF_ENSEMBLES if options[name] is not None and not ensemble]
+    if stray:
+        raise ValueError(f"--{stray[0].replace('_', '-')} is for ensembles: pass --ensemble too.")
 
 
 def check_seed(seed: int | None) -> None:

@@ -6,7 +6,6 @@ import secrets
 import shlex
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,10 @@ import numpy as np
 
 from ultraspec import USENC, USPEC, checkpoint, report, save
 from ultraspec.cli import _targets
-from ultraspec.cli._data import Input, Sizes, slices
+from ultraspec.cli._data import Sizes, slices
 from ultraspec.cli._errors import about, blaming
-from ultraspec.cli._options import OF_ENSEMBLES, PARAMETERS, check_seed
+from ultraspec.cli._input import Input
+from ultraspec.cli._options import PARAMETERS
 from ultraspec.cli._screen import Screen, duration, listing, memory
 from ultraspec.cli._writers import write_columns
 from ultraspec.engines import ThreadEngine
@@ -24,35 +24,18 @@ from ultraspec.rows import Rows
 from ultraspec.scaling import ScaledRows, measure
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """Files to write."""
-
-    labels: Path | None
-    model: Path | None
-    report: Path | None
-    force: bool
-
-    def check(self, data: Path) -> dict[str, Path]:
-        """Real paths by option, after all checks."""
-        if self.model is not None:
-            _targets.need("safetensors", "--model", "cli")
-        wanted = {
-            "-o": (self.labels, _targets.TABLES + _targets.ARRAYS),
-            "--model": (self.model, ()),
-            "--report": (self.report, _targets.PAGES),
-        }
-        return _targets.check(wanted, [data], force=self.force)
-
-
 def run(
-    source: Input, outputs: Outputs, options: Mapping[str, Any], *, ensemble: bool, scale: str, screen: Screen
+    source: Input,
+    targets: Mapping[str, Path],
+    options: Mapping[str, Any],
+    *,
+    ensemble: bool,
+    scale: str,
+    force: bool,
+    screen: Screen,
 ) -> None:
-    """Cluster a file and write what was asked for."""
-    if scale not in ("none", "standard"):
-        raise ValueError(f"--scale must be 'none' or 'standard', got {scale!r}.")
+    """Cluster a file and write what was asked for to `targets`, paths by option."""
     model = estimator(options, ensemble=ensemble)
-    targets = outputs.check(source.path)
     with source.open(screen) as rows:
         if model.n_clusters != "auto" and model.n_clusters > rows.n_rows:
             raise ValueError(f"{source.path} has {rows.n_rows:,} rows, too few for -k {model.n_clusters}.")
@@ -62,7 +45,7 @@ def run(
         with about(source.path):
             fit(model, rows, scale, screen)
         seconds = time.perf_counter() - started
-        sizes = write(model, rows, targets, outputs.force, repeat(model, source), screen)
+        sizes = write(model, rows, targets, force, repeat(model, source), screen)
     facts = describe(model, rows, sizes, scale, seconds)
     facts["outputs"] = {"-o": "labels", "--model": "model", "--report": "report"}
     facts["outputs"] = {name: str(targets[option]) for option, name in facts["outputs"].items() if option in targets}
@@ -71,11 +54,7 @@ def run(
 
 def estimator(options: Mapping[str, Any], *, ensemble: bool) -> Any:
     """The estimator that options ask for, with its parameters checked; None is an option that was not given."""
-    check_seed(options.get("seed"))
     given = {name: value for name, value in options.items() if value is not None}
-    stray = [name for name in given if name in OF_ENSEMBLES and not ensemble]
-    if stray:
-        raise ValueError(f"--{stray[0].replace('_', '-')} is for ensembles: pass --ensemble too.")
     unfinished = "checkpoint" in given and (Path(given["checkpoint"]).expanduser() / checkpoint.HEADER).exists()
     if given.get("seed") is None and not unfinished:  # which goes on with its own seed
         given["seed"] = secrets.randbelow(2**32)
@@ -149,6 +128,7 @@ def repeat(model: Any, source: Input | Path, n_rows: int | None = None) -> str:
         words += ["--columns", ",".join(given.columns)]
     words += ["--array", given.array] if given.array is not None else []
     words += ["--delimiter", given.delimiter] if given.delimiter is not None else []
+    words += ["--decimal", given.decimal] if given.decimal is not None else []
     if given.header is not None:
         words.append("--header" if given.header else "--no-header")
     return note + shlex.join(words)
