@@ -73,6 +73,7 @@ class TestFit:
         facts = shell.facts("fit", "x.npy", "-k", 3, "--seed", 0, "-o", "l.npy", "--model", "m.u")
         sizes = np.bincount(fitted.labels_).tolist()
         assert (facts["rows"], facts["features"], facts["clusters"], facts["sizes"]) == (2000, 2, 3, sizes)
+        assert facts["sizes"] == np.bincount(np.load("l.npy")).tolist()  # in the order of the labels
         assert facts["outputs"] == {"labels": str(shell.folder / "l.npy"), "model": str(shell.folder / "m.u")}
         out = shell.fine("fit", "x.npy", "-k", 3, "--seed", 0)
         assert re.search(r"^Sizes +" + ", ".join(f"{n:,}" for n in sorted(sizes, reverse=True)), out, re.M)

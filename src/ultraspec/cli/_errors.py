@@ -22,6 +22,15 @@ _COLUMNS = re.compile(r"(?<![\w-])columns=\[([^\]]*)\]")
 _INPUT = re.compile(r"(?<![\w-])(array|delimiter|decimal)=")
 _HEADER = re.compile(r"(?<![\w-])header=(True|False)")
 _X = re.compile(r"\b(?:Input )?X\b")
+# What only Python knows, and what stands for it.
+_FOREIGN = (
+    (re.compile(r" \(for example with sklearn[^)]*\)"), ""),
+    (re.compile(r"\bUSPEC\b|\bUSENC\b"), "the model"),
+    (re.compile(r"(?<![\w-])columns (?=names |is empty|must )"), "--columns "),
+    (re.compile(r", as in open_rows\(path, ([^)]*)\)"), r": \1"),
+    (re.compile(r"Input should be a valid integer.*?(?= \(see |$)"), "it must be a whole number"),
+    (re.compile(r"Input should be a valid number.*?(?= \(see |$)"), "it must be a number"),
+)
 
 
 def in_own_words(message: str) -> str:
@@ -35,6 +44,8 @@ def in_own_words(message: str) -> str:
     'Choose --columns a,b.'
     """
     message = " ".join(message.split())
+    for pattern, instead in _FOREIGN:
+        message = pattern.sub(instead, message)
     message = _COLUMNS.sub(lambda found: "--columns " + _plain_list(found[1]), message)
     message = _INPUT.sub(r"--\1=", message)
     message = _HEADER.sub(lambda found: "--header" if found[1] == "True" else "--no-header", message)

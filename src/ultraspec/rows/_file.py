@@ -169,7 +169,7 @@ def readable(path: Path, kind: str, *errors: type[Exception], stamp: Stamp | Non
             stamp.check()
         raise ValueError(
             f"{path} cannot be read as {kind}; it may be damaged, incomplete or of another kind. "
-            f"{type(error).__name__}: {error}"
+            f"{str(error) or type(error).__name__}"
         ) from error
 
 
