@@ -20,6 +20,7 @@ from ultraspec._validation import check_integer, check_jobs, check_number, seed_
 from ultraspec.bipartite import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.microclusters import Microclusters
+from ultraspec.partition import CenterPartition
 
 MOST_COLUMNS = 20_000  # base clusters in all: the matrix between them would have 3.2 GB
 BLOCK_ROWS = 8192
@@ -120,7 +121,7 @@ class Cut:
     """A consensus: labels of the microclusters (-1 for one without base clusters), and what places further rows."""
 
     labels: Labels
-    partition: discretize.Partition
+    partition: CenterPartition
     n_iter: int
 
     def backing(self, micro: Microclusters) -> npt.NDArray[np.float32]:
@@ -129,7 +130,7 @@ class Cut:
         A clustering backs it if most rows of the base cluster have that label (the lowest of several most frequent).
         Clusterings that do not assign the microcluster do not count.
         """
-        k = len(self.partition.centers)
+        k = self.partition.n_clusters
         backed, asked = np.zeros(len(self.labels)), np.zeros(len(self.labels))
         for column in micro.columns.T:
             rows = np.flatnonzero(column >= 0)
@@ -204,7 +205,7 @@ class ConsensusGraph:
         )
         labels = np.full(self.n_microclusters, -1, dtype=np.int32)
         labels[self.assigned] = found.labels
-        return Cut(labels, discretize.Partition(spectrum, found.centers), found.n_iter)
+        return Cut(labels, CenterPartition(spectrum, found.centers), found.n_iter)
 
 
 def check_columns(n_columns: int, n_clusters: int) -> None:

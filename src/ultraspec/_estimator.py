@@ -15,9 +15,10 @@ from ultraspec._callbacks import CallbackSupport, report_to_callbacks
 from ultraspec._validation import check_choice, check_integer, check_jobs, check_number, open_input
 from ultraspec.bipartite import Spectrum
 from ultraspec.engines import ThreadEngine
+from ultraspec.linkage import Tree
 from ultraspec.progress import Console, Silent
 from ultraspec.rows import Block, Rows
-from ultraspec.space import Space, check_finite, survey
+from ultraspec.space import NewRows, Space, survey
 
 MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would need 34 GB by then
 
@@ -97,12 +98,16 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
             )
         return wanted
 
-    def _check_cut(self, n_clusters: Any, spectrum: Spectrum) -> None:
+    def _check_cut(self, n_clusters: Any, kept: Spectrum | Tree) -> None:
+        """Refuse what the eigenvectors, or the tree of representatives, that a model keeps cannot give."""
         check_integer("n_clusters", n_clusters, least=1)
-        kept = spectrum.vectors.shape[1]
-        if n_clusters > kept:
+        if isinstance(kept, Tree):
+            most, what = kept.n_leaves, "representatives"
+        else:
+            most, what = kept.vectors.shape[1], "eigenvectors"
+        if n_clusters > most:
             raise ValueError(
-                f"This model keeps {kept} eigenvectors, too few for n_clusters={n_clusters}. "
+                f"This model keeps {most} {what}, too few for n_clusters={n_clusters}. "
                 f"Fit anew with n_clusters={n_clusters}."
             )
 
@@ -125,15 +130,23 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
     def _reporter(self) -> Silent:
         return report_to_callbacks(self, self._console())
 
-    def _survey(self, rows: Rows, seed: np.random.SeedSequence, engine: ThreadEngine) -> Space:
+    def _survey(
+        self,
+        rows: Rows,
+        seed: np.random.SeedSequence,
+        engine: ThreadEngine,
+        numbers: npt.NDArray[np.int64] | None = None,
+    ) -> Space:
         names = getattr(self, "feature_names_in_", None)
-        return survey(rows, self.metric, np.random.default_rng(seed), engine, names)
+        return survey(rows, self.metric, np.random.default_rng(seed), engine, names, numbers)
+
+    def _new_rows(self, rows: Rows, space: Space) -> NewRows:
+        """Rows that may not have been surveyed, checked and prepared as they are read."""
+        return NewRows(rows, space, getattr(self, "feature_names_in_", None))
 
     def _prepare_new(self, rows: Rows, span: tuple[int, int]) -> Block:
         """A block of rows that may not have been fitted, checked and prepared."""
-        raw = rows.read(*span)
-        check_finite(raw, span[0], getattr(self, "feature_names_in_", None))
-        return self._space.prepare_new(raw, range(*span))
+        return self._new_rows(rows, self._space).read(*span)
 
     def _map_rows(
         self, rows: Rows, function: Callable[[Block], npt.NDArray[Any]], out: Any, engine: ThreadEngine | None = None

@@ -18,16 +18,18 @@ from ultraspec._estimator import MOST_REPRESENTATIVES
 from ultraspec._model_file import Arrays, Flaw, Header, shown
 from ultraspec.space import LEAST_SCALE
 
-INDEX = {"representatives": np.float32, "centers": np.float32, "starts": np.int64, "lists": np.uint16}
-PARTITION = {"eigenvalues": np.float64, "vectors": np.float32, "cluster_centers": np.float32}
-MODEL = {**INDEX, **PARTITION}
+INDEX: dict[str, type] = {"representatives": np.float32, "centers": np.float32, "starts": np.int64, "lists": np.uint16}
+SPECTRUM: dict[str, type] = {"eigenvalues": np.float64, "vectors": np.float32, "degrees": np.float64}
+CENTERS: dict[str, type] = {"cluster_centers": np.float32}
+VOTES: dict[str, type] = {"groups": np.int32}
+TREE: dict[str, type] = {"merges": np.int64, "heights": np.float64, "masses": np.float64}
 SCALING = {"scaling.mean": np.float64, "scaling.deviation": np.float64}  # of models that were fitted on scaled rows
 SCALARS = ("sigma", "n_neighbors", "exact")
 HEADER = {"format", "version", "library", "estimator", "parameters", "facts"}
 COMMON = {"n_rows", "n_features", "feature_names", "n_iter", "labels_seed", "metric", "scale"}
 FACTS = {"USPEC": {*COMMON, "model"}, "USENC": {*COMMON, "members", "base_label_type"}}
 
-ONE_AXIS = ("offset", "starts", "eigenvalues", "mean", "deviation")
+ONE_AXIS = ("offset", "starts", "eigenvalues", "degrees", "groups", "heights", "masses", "mean", "deviation")
 
 MOST_FEATURES = 2**23
 LONGEST = 2.0**60  # of a point; with rows of so many features, drawn in by `prepare_new`, squares stay below 2^127
@@ -51,12 +53,12 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
     check_parameters(kinds[name], header["parameters"])
     _check_keys("facts", facts, FACTS[name])
     _check_facts(facts)
-    if name == "USPEC":
-        members, wanted = {"": facts["model"]}, dict(MODEL)
-    else:
-        members = _members(facts, arrays)
-        wanted = {f"{prefix}{array}": kind for prefix in members for array, kind in MODEL.items()}
-        wanted |= {f"consensus.{array}": kind for array, kind in PARTITION.items()}
+    members = {"": facts["model"]} if name == "USPEC" else _members(facts, arrays)
+    wanted: dict[str, type] = {}
+    for prefix in members:
+        wanted |= {prefix + array: kind for array, kind in INDEX.items()} | _partition_arrays(prefix, arrays)
+    if name == "USENC":
+        wanted |= _partition_arrays("consensus.", arrays)
     if any(array in arrays for array in SCALING):
         wanted |= SCALING
     _check_names(arrays, {**wanted, "offset": np.float64})
@@ -205,9 +207,48 @@ def _check_scalars(prefix: str, scalars: Any) -> None:
         raise Flaw(f"{prefix}exact must be true or false, got {shown(scalars['exact'])}.")
 
 
+def _partition_arrays(prefix: str, arrays: Arrays) -> dict[str, type]:
+    """Names and types of the arrays of a partition: of centres if it has any, else of votes."""
+    kinds = {**SPECTRUM, **CENTERS}
+    if prefix + "groups" in arrays:
+        kinds = {**SPECTRUM, **VOTES, **(TREE if prefix + "merges" in arrays else {})}
+    return {prefix + name: kind for name, kind in kinds.items()}
+
+
 def _check_partition(prefix: str, arrays: Arrays, n_points: int, n_rows: int) -> None:
     """Check what turns edges to `n_points` representatives or base clusters into labels."""
-    eigenvalues, vectors, centers = (arrays[prefix + name] for name in PARTITION)
+    _check_spectrum(prefix, arrays, n_points)
+    if prefix + "groups" in arrays:
+        _check_votes(prefix, arrays, n_points, n_rows)
+        return
+    n_vectors, centers = len(arrays[prefix + "eigenvalues"]), arrays[prefix + "cluster_centers"]
+    if centers.shape[1] > n_vectors or len(centers) > n_rows:
+        raise Flaw(
+            f"its array {prefix}cluster_centers has shape {centers.shape}, for {n_vectors} vectors and {n_rows} rows."
+        )
+    if np.einsum("ij,ij->i", centers, centers, dtype=np.float64).max() > 1.01:
+        raise Flaw(f"its array {prefix}cluster_centers holds values that are too large for means of unit vectors.")
+
+
+def _check_votes(prefix: str, arrays: Arrays, n_points: int, n_rows: int) -> None:
+    groups = arrays[prefix + "groups"]
+    if len(groups) != n_points or groups.min() < 0 or groups.max() >= n_points:
+        raise Flaw(f"its array {prefix}groups does not give each of {n_points} representatives a cluster.")
+    n_groups = int(groups.max()) + 1
+    if n_groups > n_rows or np.bincount(groups).min() == 0:
+        raise Flaw(f"its array {prefix}groups leaves one of {n_groups} clusters without representatives or rows.")
+    if prefix + "merges" not in arrays:
+        return
+    merges, heights, masses = (arrays[prefix + name] for name in TREE)
+    if merges.shape != (n_points - 1, 2) or len(heights) != n_points - 1 or len(masses) != n_points - 1:
+        raise Flaw(f"its array {prefix}merges, heights or masses is not of a tree of {n_points} representatives.")
+    later = merges >= n_points + np.arange(n_points - 1)[:, None]
+    if merges.size and (merges.min() < 0 or later.any() or np.unique(merges).size < merges.size):
+        raise Flaw(f"its array {prefix}merges is no tree: a node is merged twice, or before it is there.")
+
+
+def _check_spectrum(prefix: str, arrays: Arrays, n_points: int) -> None:
+    eigenvalues, vectors, degrees = (arrays[prefix + name] for name in SPECTRUM)
     if len(vectors) != n_points or vectors.shape[1] != len(eigenvalues) or len(eigenvalues) > n_points:
         raise Flaw(
             f"its array {prefix}vectors has shape {vectors.shape}, for {n_points} points and {len(eigenvalues)} "
@@ -217,13 +258,8 @@ def _check_partition(prefix: str, arrays: Arrays, n_points: int, n_rows: int) ->
         raise Flaw(f"its array {prefix}eigenvalues does not fall from 1 to 0.")
     if np.abs(vectors).max() > LARGEST_VECTOR:
         raise Flaw(f"its array {prefix}vectors holds values that are too large.")
-    if centers.shape[1] > len(eigenvalues) or len(centers) > n_rows:
-        raise Flaw(
-            f"its array {prefix}cluster_centers has shape {centers.shape}, for {len(eigenvalues)} vectors and "
-            f"{n_rows} rows."
-        )
-    if np.einsum("ij,ij->i", centers, centers, dtype=np.float64).max() > 1.01:
-        raise Flaw(f"its array {prefix}cluster_centers holds values that are too large for means of unit vectors.")
+    if len(degrees) != n_points or degrees.min() < 0 or not 0 < degrees.sum() < math.inf:
+        raise Flaw(f"its array {prefix}degrees does not weigh {n_points} points.")
 
 
 def _members(facts: Header, arrays: Arrays) -> dict[str, Any]:
@@ -235,11 +271,19 @@ def _members(facts: Header, arrays: Arrays) -> dict[str, Any]:
 
 
 def _check_consensus(facts: Header, arrays: Arrays, prefixes: list[str]) -> None:
-    sizes = [len(arrays[prefix + "cluster_centers"]) for prefix in prefixes]
+    sizes = [_n_clusters(prefix, arrays) for prefix in prefixes]
     if sum(sizes) > MOST_COLUMNS:
         raise Flaw(f"its members have {sum(sizes):,} clusters in all, more than {MOST_COLUMNS:,}.")
     if facts["base_label_type"] not in ("uint8", "uint16"):
         raise Flaw(f"base_label_type must be uint8 or uint16, got {shown(facts['base_label_type'])}.")
     if max(sizes) - 1 > np.iinfo(facts["base_label_type"]).max:
         raise Flaw(f"a member has {max(sizes):,} clusters, more than {facts['base_label_type']} can tell apart.")
-    _check_partition("consensus.", arrays, sum(sizes), facts["n_rows"])
+    votes = "consensus.groups" in arrays  # of the first member's representatives
+    n_points = len(arrays[prefixes[0] + "representatives"]) if votes else sum(sizes)
+    _check_partition("consensus.", arrays, n_points, facts["n_rows"])
+
+
+def _n_clusters(prefix: str, arrays: Arrays) -> int:
+    if prefix + "groups" in arrays:
+        return int(arrays[prefix + "groups"].max()) + 1
+    return len(arrays[prefix + "cluster_centers"])

@@ -25,7 +25,7 @@ VERSION = 1
 KEY = "ultraspec"  # of the header in the metadata
 MOST_HEADER = 2**25  # characters: some hundred thousand names of features
 MOST_BYTES = 2**36
-TYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "U16": np.uint16}
+TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U16": np.uint16}
 
 Header = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]

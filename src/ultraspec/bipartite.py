@@ -157,10 +157,19 @@ class Spectrum:
         Of D^-1/2 W D^-1/2, largest first; the first is one.
     vectors : ndarray of shape (p, m), float32
         D^-1/2 V: what a row's edges are multiplied with.
+    degrees : ndarray of shape (p,), float64
+        Degrees of the representatives, before regularisation: the weight of the rows tied to each.
     """
 
     eigenvalues: Floats
     vectors: npt.NDArray[np.float32]
+    degrees: Floats
+
+    def unit_rows(self, k: int) -> npt.NDArray[np.float32]:
+        """Embedding (p, k) of the representatives themselves among the first `k` vectors, scaled to unit length."""
+        rows = np.ascontiguousarray(self.vectors[:, :k])
+        rows = rows / np.sqrt(np.einsum("ij,ij->i", rows, rows) + np.float32(1e-20))[:, None]
+        return rows
 
 
 def connect(
@@ -253,7 +262,7 @@ def transfer_cut(
         assert representatives is not None
         near = scipy.spatial.distance.cdist(representatives[unused], representatives[used]).argmin(axis=1)
         vectors[unused] = vectors[used[near]]
-    return Spectrum(np.clip(values, 0.0, 1.0), vectors)
+    return Spectrum(np.clip(values, 0.0, 1.0), vectors, graph.affinity.sum(axis=1))
 
 
 def _leading_eigenpairs(M: Floats, n: int) -> tuple[Floats, Floats]:

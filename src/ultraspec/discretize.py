@@ -7,9 +7,7 @@ edges alone. A pass costs O(N K k) instead of O(N k^2).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ultraspec._kernels import graph as graph_kernels
 from ultraspec._kernels import kmeans as kernels
-from ultraspec._lazy import lazy
 from ultraspec._validation import warn_user
-from ultraspec.bipartite import ONE, Edges, FoundEdges, Spectrum, full_lanes, lift, lift_room
+from ultraspec.bipartite import ONE, Edges, FoundEdges, full_lanes, lift, lift_room
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import (
     Assign,
@@ -34,6 +31,7 @@ from ultraspec.kmeans import (
     lloyd,
     spread_centers,
 )
+from ultraspec.partition import score_room, score_table
 from ultraspec.rows import sample_indices
 
 SAMPLE_ROWS = 50_000
@@ -43,7 +41,6 @@ SETTLED = 3e-5  # share of the sum of squares that a further step would gain whe
 ROUGH = 1e-3  # the same for a start that is only compared with others
 LEAST_WEIGHTED = 4000
 HEAVY_SHARE = 0.95  # of the weight that the heaviest rows of a sample hold
-MARGIN = 1e-5  # by which one centre must be nearer than all others to be taken without a row's scale
 
 
 class EmbeddedPoints(Points):
@@ -130,100 +127,11 @@ class EmbeddedPoints(Points):
         def assign(span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
             here = slice(*span)
             edges, scales, weights = self._edges[here], all_scales[here], self.weights_of(here)
-            changed = kernels.assign_embedded(edges.ids, edges.weights, scales, *table, *_score_room(table), labels, sq)
+            changed = kernels.assign_embedded(edges.ids, edges.weights, scales, *table, *score_room(table), labels, sq)
             kernels.add_edges(edges.ids, edges.weights, scales, weights, labels, sums)
             return int(changed)
 
         return assign
-
-
-def score_table(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Centers, Centers]:
-    """Products (p, k) of the representatives' vectors with the centres, and half the centres' squared lengths.
-
-    Columns are added up to a multiple of `LANES`, for centres infinitely far away.
-    """
-    k = len(centers)
-    centers = centers.astype(np.float64)
-    products = full_lanes((vectors.astype(np.float64) @ centers.T).astype(np.float32))
-    half_norms = np.full(products.shape[1], np.inf, dtype=np.float32)
-    half_norms[:k] = 0.5 * (centers**2).sum(axis=1)
-    return products, half_norms
-
-
-def _score_room(table: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Room for a row's scores of all centres, and the same bytes as integers."""
-    halves = np.empty(table[0].shape[1], dtype=np.float32)
-    return halves, halves.view(np.int32)
-
-
-@dataclass(frozen=True)
-class Partition:
-    """Clusters in the embedding: labels and embeds rows, given their edges.
-
-    Attributes
-    ----------
-    spectrum : Spectrum
-        Eigenvectors, perhaps more than are in use.
-    centers : ndarray of shape (k, k'), float32
-        Centres of the clusters among the first k' vectors.
-    """
-
-    spectrum: Spectrum
-    centers: Centers
-
-    @property
-    def vectors(self) -> npt.NDArray[np.float32]:
-        """The vectors that the centres live among."""
-        return np.ascontiguousarray(self.spectrum.vectors[:, : self.centers.shape[1]])
-
-    def label(self, edges: Edges) -> Labels:
-        """Labels of rows, by the arithmetic of the fit's last pass."""
-        labels = np.empty(len(edges), dtype=np.int32)
-        vectors, *table = self._tables
-        room = lift_room(vectors), *_score_room(table)
-        kernels.label_embedded(edges.ids, edges.weights, vectors, *table, *room, labels)
-        return labels
-
-    def lift(self, edges: Edges) -> npt.NDArray[np.float32]:
-        """Embedding of rows."""
-        return lift(edges, self.vectors)
-
-    @lazy
-    def _tables(self) -> tuple[npt.NDArray[Any], ...]:
-        vectors, centers = self.vectors, self.centers
-        return full_lanes(vectors), *score_table(vectors, centers), *score_facts(vectors, centers)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the tables out of pickles."""
-        return {"spectrum": self.spectrum, "centers": self.centers}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
-
-def score_facts(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Labels, Centers]:
-    """Nearest centre of each representative, and for rows among representatives with the same one, facts (p, 5).
-
-    These are the representative's length, its product with the centre, the least and the greatest scale at which the
-    centre is the nearest by `MARGIN`, and the centre's length. A row is a mean of its representatives, so its length
-    is at most the mean of theirs, and at least its product with the centre divided by the centre's length: that bounds
-    its scale, one over its length. And a centre that is nearest to all representatives at one scale is nearest to
-    their mean at that scale.
-    """
-    X, C = vectors.astype(np.float64), centers.astype(np.float64)
-    lengths = np.sqrt((X**2).sum(axis=1))
-    products, halves = X @ C.T, 0.5 * (C**2).sum(axis=1)
-    nearest = (halves - products / np.maximum(lengths, 1e-10)[:, None]).argmin(axis=1)
-    rows = np.arange(len(X))
-    more = products - products[rows, nearest][:, None]
-    room = halves - halves[nearest][:, None] - MARGIN
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scales = room / more
-    least = np.where(more < 0, scales, -np.inf)
-    greatest = np.where(more > 0, scales, np.where((more == 0) & (room < 0), -np.inf, np.inf))
-    greatest[rows, nearest], least[rows, nearest] = np.inf, -np.inf
-    facts = (lengths, products[rows, nearest], least.max(axis=1), greatest.min(axis=1), np.sqrt(2 * halves)[nearest])
-    return nearest.astype(np.int32), np.stack(facts, axis=1).astype(np.float32)
 
 
 def kmeans(
@@ -277,25 +185,6 @@ def rough_kmeans(
 
 def _sample_size(k: int) -> int:
     return max(SAMPLE_ROWS, 500 * k)
-
-
-def label_all(edges: Edges | FoundEdges, partition: Partition, out: Any, engine: ThreadEngine) -> Partition:
-    """Write the cluster of every row to `out`; returns the clusters that have rows, as `out` numbers them."""
-    k = len(partition.centers)
-
-    def run(span: Span) -> npt.NDArray[np.int64]:
-        labels = partition.label(edges[slice(*span)])
-        out[slice(*span)] = labels
-        return np.bincount(labels, minlength=k)
-
-    blocks = edges.blocks()
-    used = np.flatnonzero(sum(engine.map(run, blocks)))
-    if used.size < k:
-        numbers = np.zeros(k, dtype=out.dtype)
-        numbers[used] = np.arange(used.size)
-        for span in blocks:
-            out[slice(*span)] = numbers[out[slice(*span)]]
-    return replace(partition, centers=partition.centers[used])
 
 
 def renumber(found: Clustering, k: int, why: str) -> Clustering:

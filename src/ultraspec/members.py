@@ -18,6 +18,7 @@ from ultraspec import discretize, representatives
 from ultraspec._spool import as_array, columns_of, matrix_for
 from ultraspec.bipartite import Edges
 from ultraspec.engines import ThreadEngine
+from ultraspec.partition import CenterPartition, label_all
 from ultraspec.phases import GraphOptions, Model, embed
 from ultraspec.progress import MemberReporter
 from ultraspec.rows import ArrayRows, Block, Rows
@@ -132,7 +133,7 @@ def label_members(models: Sequence[Model], block: Block) -> npt.NDArray[np.int32
 
 def base_columns(models: Sequence[Model], block: Block) -> npt.NDArray[np.int32]:
     """Base clusters of prepared rows, numbered through all members."""
-    sizes = [len(model.partition.centers) for model in models]
+    sizes = [model.partition.n_clusters for model in models]
     return label_members(models, block) + np.cumsum([0, *sizes[:-1]], dtype=np.int32)
 
 
@@ -182,7 +183,6 @@ def _run(
         chance = np.random.default_rng(seeds[3])
         centers = discretize.rough_kmeans(points, k, 1, recipe.max_iter, chance, engine).centers
         labels = found.edges.room(recipe.label_type)
-        partition = discretize.Partition(found.spectrum, centers)
-        partition = discretize.label_all(found.edges, partition, labels, engine)
+        partition = label_all(found.edges, CenterPartition(found.spectrum, centers), labels, engine)
     room = found.edges if isinstance(found.edges, Edges) else None
     return Member(Model(found.index, found.sigma, partition), as_array(labels)), room

@@ -18,7 +18,6 @@ from ultraspec._model_checks import SCALARS, check_contents, member_name
 from ultraspec._model_file import Arrays, Flaw, Header, decode, encode, is_model_file
 
 if TYPE_CHECKING:
-    from ultraspec.discretize import Partition
     from ultraspec.phases import Model
     from ultraspec.usenc import USENC
     from ultraspec.uspec import USPEC
@@ -188,9 +187,7 @@ def _describe(model: Any) -> tuple[Header, Arrays]:
         facts["members"], facts["base_label_type"] = [], model._label_type.name
         for number, member in enumerate(model._models):
             facts["members"].append(_add_model(member_name(number), member, arrays))
-        spectrum = model._consensus.spectrum
-        arrays |= {"consensus.eigenvalues": spectrum.eigenvalues, "consensus.vectors": spectrum.vectors}
-        arrays["consensus.cluster_centers"] = model._consensus.centers
+        arrays |= {f"consensus.{name}": array for name, array in model._consensus.arrays().items()}
     else:
         facts["model"] = _add_model("", model._model, arrays)
     return {"estimator": type(model).__name__, "parameters": parameters, "facts": facts}, arrays
@@ -217,6 +214,7 @@ def _plain(value: Any) -> Any:
 
 def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
     """The estimator that a checked header and its arrays describe."""
+    from ultraspec.partition import partition_of_arrays
     from ultraspec.scaling import Scaling
     from ultraspec.space import Space
 
@@ -235,7 +233,7 @@ def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
     if "members" in facts:
         model._graph, model._label_type = None, np.dtype(facts["base_label_type"])
         model._models = [_take_model(member_name(i), s, arrays) for i, s in enumerate(facts["members"])]
-        model._keep(_take_partition("consensus.", arrays), facts["n_iter"])
+        model._keep(partition_of_arrays(_named("consensus.", arrays)), facts["n_iter"])
     else:
         model._edges = None
         model._keep(_take_model("", facts["model"], arrays), facts["n_iter"])
@@ -245,13 +243,9 @@ def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
 def _take_model(prefix: str, scalars: Header, arrays: Arrays) -> Model:
     from ultraspec.phases import Model
 
-    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    return Model.of_arrays({**own, **{name: np.asarray(value) for name, value in scalars.items()}})
+    return Model.of_arrays({**_named(prefix, arrays), **{name: np.asarray(value) for name, value in scalars.items()}})
 
 
-def _take_partition(prefix: str, arrays: Arrays) -> Partition:
-    from ultraspec.bipartite import Spectrum
-    from ultraspec.discretize import Partition
-
-    spectrum = Spectrum(arrays[prefix + "eigenvalues"], arrays[prefix + "vectors"])
-    return Partition(spectrum, arrays[prefix + "cluster_centers"])
+def _named(prefix: str, arrays: Arrays) -> Arrays:
+    """The arrays whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

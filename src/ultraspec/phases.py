@@ -1,4 +1,4 @@
-"""U-SPEC's phases in order, from prepared rows to the spectral embedding: one `USPEC`, or one member of `USENC`."""
+"""U-SPEC's phases in order, from prepared rows to clusters: one `USPEC`, or one member of `USENC`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec import bipartite, discretize, representatives
+from ultraspec import bipartite, discretize, groups, representatives
 from ultraspec._spool import stays_in_memory
 from ultraspec.engines import ThreadEngine
+from ultraspec.linkage import Tree
 from ultraspec.neighbors import RepresentativeIndex
+from ultraspec.partition import CenterPartition, Partition, VotePartition, partition_of_arrays
 from ultraspec.rows import Block, Rows
 
 
@@ -35,6 +37,15 @@ class GraphOptions:
         return cls(**{name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()})
 
 
+@dataclass(frozen=True)
+class LabelOptions:
+    """The parameters that choose how the embedding becomes clusters, named as those of the estimators."""
+
+    discretize: str
+    n_init: int
+    max_iter: int
+
+
 @dataclass
 class Embedding:
     """What the phases find: the rows' edges, and all that is needed to find those of other rows."""
@@ -52,7 +63,7 @@ class Model:
 
     index: RepresentativeIndex
     sigma: float
-    partition: discretize.Partition
+    partition: Partition
 
     def edges(self, block: Block) -> bipartite.Edges:
         """Edges of prepared rows."""
@@ -67,9 +78,7 @@ class Model:
         return {
             **{name: np.asarray(value) for name, value in self.index.__getstate__().items()},
             "sigma": np.asarray(self.sigma),
-            "eigenvalues": self.partition.spectrum.eigenvalues,
-            "vectors": self.partition.spectrum.vectors,
-            "cluster_centers": self.partition.centers,
+            **self.partition.arrays(),
         }
 
     @classmethod
@@ -78,8 +87,7 @@ class Model:
         parts = {name: arrays[name] for name in ("representatives", "centers", "starts", "lists")}
         n_neighbors, exact = int(arrays["n_neighbors"]), bool(arrays["exact"])
         index = RepresentativeIndex(**parts, n_neighbors=n_neighbors, exact=exact)
-        spectrum = bipartite.Spectrum(arrays["eigenvalues"], arrays["vectors"])
-        return cls(index, float(arrays["sigma"]), discretize.Partition(spectrum, arrays["cluster_centers"]))
+        return cls(index, float(arrays["sigma"]), partition_of_arrays(arrays))
 
 
 def embed(
@@ -127,3 +135,49 @@ def embed(
     with phase("eigenvectors"):
         spectrum = bipartite.transfer_cut(graph, n_vectors, options.regularization, index.representatives)
     return Embedding(index, sigma, edges, graph, spectrum)
+
+
+def divide(
+    spectrum: bipartite.Spectrum,
+    edges: bipartite.Edges | bipartite.FoundEdges,
+    k: int,
+    options: LabelOptions,
+    seed: np.random.SeedSequence,
+    engine: ThreadEngine,
+    tree: Tree | None = None,
+) -> tuple[Partition, int]:
+    """Clusters of the embedding, and the iterations of k-means that found them.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        Eigenvectors.
+    edges : Edges or FoundEdges
+        Edges of the rows that the graph was made of.
+    k : int
+        Number of clusters.
+    options : LabelOptions
+        How to find them.
+    seed : SeedSequence
+        Source of randomness.
+    engine : ThreadEngine
+        Runs the passes.
+    tree : Tree, optional
+        Tree of the representatives, if it was made before.
+    """
+    chance = np.random.default_rng(seed)
+    if options.discretize == "consensus":
+        tree = groups.by_agreement(spectrum, k, chance, engine) if tree is None else tree
+        return VotePartition(spectrum, tree.cut(k), k, tree), groups.ROUGH_ITERATIONS
+    if options.discretize == "representatives":
+        labels, n_iter = groups.by_kmeans(spectrum, k, options.n_init, options.max_iter, chance, engine)
+        return VotePartition(spectrum, labels, int(labels.max()) + 1), n_iter
+    points = discretize.EmbeddedPoints(edges, spectrum.vectors[:, :k])
+    found = discretize.kmeans(points, k, options.n_init, options.max_iter, chance, engine)
+    found = discretize.renumber(
+        found,
+        k,
+        "the rows have only so many distinct places in the graph of representatives. X may have too few distinct "
+        "rows; otherwise raise n_representatives.",
+    )
+    return CenterPartition(spectrum, found.centers), found.n_iter

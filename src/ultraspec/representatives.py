@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import RowPoints, lloyd, random_centers
-from ultraspec.rows import ArrayRows, Rows, SparseRows, sample_indices
+from ultraspec.rows import Rows, sample_indices, subset
 from ultraspec.shadow import Shadow
 
 KMEANS_ITERATIONS = 10
@@ -57,8 +57,7 @@ def select(
     ndarray of shape (<= p, d), float32
     """
     if selection == "hybrid":
-        candidates = rows.take(sample_indices(rows.n_rows, candidate_factor * p, random))
-        rows = SparseRows(candidates) if rows.sparse else ArrayRows(candidates)
+        rows = subset(rows, sample_indices(rows.n_rows, candidate_factor * p, random))
     chosen = random_centers(rows, p, random)
     if selection != "random":
         shadow = Shadow() if rows.sparse else Shadow.of(chosen)

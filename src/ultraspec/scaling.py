@@ -100,7 +100,7 @@ def measure(rows: Rows, engine: ThreadEngine) -> Scaling:
 
     def add(found: list[Moments], span: tuple[int, int]) -> None:
         block = rows.read(*span)
-        check_finite(block, span[0], rows.names)
+        check_finite(block, range(*span), rows.names)
         with np.errstate(over="ignore", invalid="ignore"):
             more = Moments.of(block)
             found[:] = [found[0].join(more) if found else more]

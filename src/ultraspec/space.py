@@ -123,20 +123,49 @@ class PreparedRows(Rows):
         return self._space.prepare(self._rows.take(indices), indices)
 
 
+class NewRows(PreparedRows):
+    """A row source seen through the `Space` of other rows: what is read is checked first, and drawn in if far out.
+
+    Rows that were surveyed come out as `PreparedRows` gives them, bit for bit.
+    """
+
+    def __init__(self, rows: Rows, space: Space, names: Sequence[str] | None = None) -> None:
+        super().__init__(rows, space)
+        self._names = names
+
+    def read(self, start: int, stop: int) -> Block:
+        """Rows ``start .. stop``, checked and prepared."""
+        return self._prepare(self._rows.read(start, stop), range(start, stop))
+
+    def take(self, indices: npt.NDArray[np.int64]) -> Block:
+        """Rows at `indices`, checked and prepared."""
+        return self._prepare(self._rows.take(indices), indices)
+
+    def _prepare(self, raw: Block, numbers: Numbers) -> Block:
+        check_finite(raw, numbers, self._names)
+        return self._space.prepare_new(raw, numbers)
+
+
 def survey(
-    rows: Rows, metric: str, random: np.random.Generator, engine: ThreadEngine, names: Sequence[str] | None = None
+    rows: Rows,
+    metric: str,
+    random: np.random.Generator,
+    engine: ThreadEngine,
+    names: Sequence[str] | None = None,
+    numbers: Numbers | None = None,
 ) -> Space:
     """Look at all rows once: refuse NaN and infinity, and choose offset and scale.
 
     The offset is a column's median over some rows (one huge outlier must not cost all others their digits); the scale
-    brings the typical deviation near one.
+    brings the typical deviation near one. `names` of features and `numbers` of rows are for messages.
     """
     zero = np.zeros(rows.n_features)
+    numbers = range(rows.n_rows) if numbers is None else numbers
 
     def extremes(block: tuple[int, int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         raw = rows.read(*block)
         if scipy.sparse.issparse(raw):
-            check_finite(raw, block[0], names)
+            check_finite(raw, numbers[slice(*block)], names)
             largest = np.array([np.abs(raw.data).max(initial=0)], dtype=np.float64)
             return -largest, largest
         # a narrow array is many times faster column by column than along axis 0
@@ -144,7 +173,7 @@ def survey(
         low = np.concatenate([np.atleast_1d(c.min(axis=0)) for c in columns]).astype(np.float64)
         high = np.concatenate([np.atleast_1d(c.max(axis=0)) for c in columns]).astype(np.float64)
         if not (np.isfinite(low) & np.isfinite(high)).all():
-            check_finite(raw, block[0], names)
+            check_finite(raw, numbers[slice(*block)], names)
         return low, high
 
     found = engine.map(extremes, rows.blocks())
@@ -177,8 +206,8 @@ def _typical(deviations: npt.NDArray[np.float64]) -> float:
     return float(np.median(positive)) if positive.size else 0.0
 
 
-def check_finite(raw: Block, first_row: int, names: Sequence[str] | None) -> None:
-    """Raise a ValueError that names the column and row of the first NaN or infinity."""
+def check_finite(raw: Block, numbers: Numbers, names: Sequence[str] | None) -> None:
+    """Raise a ValueError that names the column and row of the first NaN or infinity; `numbers` are the rows' own."""
     values: Any = raw.data if scipy.sparse.issparse(raw) else raw
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return
@@ -192,7 +221,7 @@ def check_finite(raw: Block, first_row: int, names: Sequence[str] | None) -> Non
     what = "NaN" if np.isnan(value) else "infinity (inf)"
     label = f"column {names[column]!r}" if names is not None else f"column {column}"
     raise ValueError(
-        f"Input X contains {what} in {label}, row {first_row + row}. "
+        f"Input X contains {what} in {label}, row {numbers[row]}. "
         "Drop or impute such rows first (for example with sklearn.impute.SimpleImputer)."
     )
 

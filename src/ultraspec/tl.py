@@ -270,7 +270,7 @@ def _embedding(model: USPEC | USENC) -> npt.NDArray[np.float32]:
     with ThreadEngine(model.n_jobs) as engine:
         if isinstance(model, USPEC):
             partition, edges = model._model.partition, model._edges
-            out = np.empty((len(edges), partition.centers.shape[1]), dtype=np.float32)
+            out = np.empty((len(edges), partition.n_vectors), dtype=np.float32)
 
             def run(span: tuple[int, int]) -> None:
                 out[slice(*span)] = partition.lift(edges[slice(*span)])

@@ -18,10 +18,10 @@ from ultraspec._estimator import RowEstimator, all_or_nothing
 from ultraspec._spool import as_array, matrix_for
 from ultraspec._validation import check_choice, check_integer, open_input, seed_sequence, warn_user
 from ultraspec.checkpoint import Checkpoint, describe_data
-from ultraspec.discretize import Partition
 from ultraspec.engines import ThreadEngine
 from ultraspec.members import Recipe, base_columns, cut_range, gather_members, label_members, prepare
 from ultraspec.microclusters import Microclusters
+from ultraspec.partition import Partition
 from ultraspec.phases import GraphOptions
 from ultraspec.rows import Rows
 
@@ -383,10 +383,10 @@ class USENC(RowEstimator):
     def _keep(self, partition: Partition, n_iter: int) -> None:
         """Set what a fitted estimator has beside attributes of its rows, which a loaded one has not."""
         self._consensus = partition
-        self.n_clusters_ = len(partition.centers)
+        self.n_clusters_ = partition.n_clusters
         self.n_iter_ = n_iter
         self.eigenvalues_ = partition.spectrum.eigenvalues
-        self._n_features_out = partition.centers.shape[1]
+        self._n_features_out = partition.n_vectors
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without what `cut` can make again from the base labels."""

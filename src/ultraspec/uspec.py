@@ -8,16 +8,22 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ultraspec import bipartite, discretize
+from ultraspec import bipartite
 from ultraspec._callbacks import with_callbacks
 from ultraspec._estimator import RowEstimator, all_or_nothing
 from ultraspec._spool import as_array, stays_in_memory
-from ultraspec._validation import open_input, seed_sequence, warn_user
+from ultraspec._validation import check_choice, check_integer, open_input, seed_sequence, warn_user
 from ultraspec.engines import ThreadEngine
-from ultraspec.phases import GraphOptions, Model, embed
+from ultraspec.linkage import Tree
+from ultraspec.partition import Partition, VotePartition, label_all
+from ultraspec.phases import GraphOptions, LabelOptions, Model, divide, embed
+from ultraspec.rows import sample_indices, subset
 from ultraspec.space import PreparedRows
+
+DISCRETIZE = ("kmeans", "representatives", "consensus")
 
 
 class USPEC(RowEstimator):
@@ -53,6 +59,14 @@ class USPEC(RowEstimator):
     regularization : float, default=1e-3
         Weight of a faint edge between all representatives, as a share of their mean degree. It joins the pieces of a
         graph that falls apart, so that outliers do not take a cluster each. 0 is the paper to the letter.
+    discretize : {"kmeans", "representatives", "consensus"}, default="kmeans"
+        How the embedding becomes clusters. "kmeans" of the embedded rows is the paper's. "representatives": k-means of
+        the representatives, each by the weight of its rows, which then vote; much the same clusters in less time.
+        "consensus": a hundred rough clusterings of the representatives are joined to a tree, and rows vote; follows
+        long and uneven clusters that k-means cuts, but may break up one that holds half of the rows.
+    graph_rows : int or None, default=None
+        Build the graph from a sample of so many rows, and label all rows by it in one pass. None takes all rows. For
+        data of many millions of rows a million is plenty.
     random_state : int, RandomState, Generator or None, default=None
         The same number gives the same labels, for any `n_jobs`.
     n_jobs : int or None, default=None
@@ -128,6 +142,8 @@ class USPEC(RowEstimator):
         n_init: int = 3,
         max_iter: int = 100,
         regularization: float = 1e-3,
+        discretize: str = "kmeans",
+        graph_rows: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -143,6 +159,8 @@ class USPEC(RowEstimator):
         self.n_init = n_init
         self.max_iter = max_iter
         self.regularization = regularization
+        self.discretize = discretize
+        self.graph_rows = graph_rows
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -171,17 +189,22 @@ class USPEC(RowEstimator):
         reporter = self._reporter()
         with ThreadEngine(self.n_jobs, reporter) as engine:
             with reporter.phase("survey"):
-                space = self._survey(rows, seeds[0], engine)
-            n_vectors = max(bipartite.KEPT_VECTORS, wanted + 1)
-            prepared = PreparedRows(rows, space)
+                sample = self._sample(rows.n_rows, seeds[3])
+                source = rows if sample is None else subset(rows, sample)
+                space = self._survey(source, seeds[0], engine, sample)
+            prepared, n_vectors = PreparedRows(source, space), self._n_vectors(wanted)
             found = embed(prepared, GraphOptions.of(self), wanted, n_vectors, seeds[1:3], engine)
+            edges = found.edges
+            if sample is not None:
+                edges = bipartite.FoundEdges(self._new_rows(rows, space), found.index, found.sigma)
             if self.n_clusters == "auto":
                 wanted = bipartite.largest_eigengap(found.spectrum.eigenvalues, self.regularization)
             with reporter.phase("labels"):
-                partition, labels, n_iter = self._discretize(found.edges, found.spectrum, wanted, seeds[3], engine)
+                partition, n_iter = divide(found.spectrum, found.edges, wanted, self._label_options(), seeds[3], engine)
+                partition, labels = self._label_all(edges, partition, engine)
             reporter.close()
         self._warn_of_pieces(found.graph.pieces(), wanted)
-        self._space, self._edges, self._labels_seed, self._n_rows = space, found.edges, seeds[3], rows.n_rows
+        self._space, self._edges, self._labels_seed, self._n_rows = space, edges, seeds[3], rows.n_rows
         self._keep(Model(found.index, found.sigma, partition), n_iter)
         self.labels_, self.fit_profile_ = labels, reporter.profile
         return self
@@ -220,16 +243,19 @@ class USPEC(RowEstimator):
         out = np.empty((rows.n_rows, self._n_features_out), dtype=np.float32)
         return self._map_rows(rows, lambda block: model.partition.lift(model.edges(block)), out)
 
-    def cut(self, n_clusters: int, X: Any = None) -> USPEC:
+    def cut(self, n_clusters: int, X: Any = None, *, discretize: str | None = None) -> USPEC:
         """The same graph and eigenvectors cut into another number of clusters, without fitting again.
 
         Parameters
         ----------
         n_clusters : int
-            Number of clusters, up to 60 (or what was fitted, if more).
+            Number of clusters, up to 60 (or what was fitted, if more); with discretize="consensus", where every number
+            is a cut of one tree, up to the number of representatives.
         X : array-like, optional
             The rows that were fitted. Needed only where the model was unpickled or loaded, as the rows' edges (30
             bytes each) are not kept in files.
+        discretize : {"kmeans", "representatives", "consensus"}, optional
+            Another way to find the clusters; by default that of this model.
 
         Returns
         -------
@@ -243,19 +269,29 @@ class USPEC(RowEstimator):
         >>> model = USPEC(2, random_state=0).fit(X)
         >>> [len(set(model.cut(k).labels_)) for k in (2, 3, 4)]
         [2, 3, 4]
+        >>> model.cut(4, discretize="consensus")
+        USPEC(discretize='consensus', n_clusters=4, random_state=0)
         """
         check_is_fitted(self)
+        other = copy.copy(self)
+        if discretize is not None:
+            check_choice("discretize", discretize, DISCRETIZE)
+            other.discretize = discretize
         model = self._model
         spectrum = model.partition.spectrum
-        self._check_cut(n_clusters, spectrum)
+        tree = self._tree if other.discretize == "consensus" else None
+        other._check_cut(n_clusters, spectrum if tree is None else tree)
+        other.n_clusters = k = int(n_clusters)
         reporter = self._console()
         with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("labels"):
-            edges = self._fitted_edges(X, engine)
-            partition, labels, n_iter = self._discretize(edges, spectrum, int(n_clusters), self._labels_seed, engine)
-        other = copy.copy(self)
-        other.n_clusters, other._edges = int(n_clusters), edges
+            other._edges = edges = self._fitted_edges(X, engine)
+            sample = self._sample(len(edges), self._labels_seed) if other.discretize == "kmeans" else None
+            graph_edges = edges if sample is None else edges[sample]
+            partition, n_iter = divide(
+                spectrum, graph_edges, k, other._label_options(), self._labels_seed, engine, tree
+            )
+            partition, other.labels_ = other._label_all(edges, partition, engine)
         other._keep(replace(model, partition=partition), n_iter)
-        other.labels_ = labels
         return other
 
     def _check_parameters(self) -> None:
@@ -265,40 +301,59 @@ class USPEC(RowEstimator):
                 f"n_clusters={self.n_clusters} is more than n_representatives={self.n_representatives}: clusters are "
                 "groups of representatives. Raise n_representatives."
             )
+        check_choice("discretize", self.discretize, DISCRETIZE)
+        if self.graph_rows is not None:
+            check_integer("graph_rows", self.graph_rows, least=1, other=" or None")
+            if self.n_clusters != "auto" and self.graph_rows < self.n_clusters:
+                raise ValueError(
+                    f"graph_rows={self.graph_rows} rows cannot make n_clusters={self.n_clusters} clusters. Raise "
+                    "graph_rows, or pass None to take all rows."
+                )
 
-    def _discretize(
-        self,
-        edges: bipartite.Edges | bipartite.FoundEdges,
-        spectrum: bipartite.Spectrum,
-        k: int,
-        seed: np.random.SeedSequence,
-        engine: ThreadEngine,
-    ) -> tuple[discretize.Partition, npt.NDArray[np.int32], int]:
-        """k-means on the embedding: clusters that have rows, the labels of all rows, and the iterations."""
-        points = discretize.EmbeddedPoints(edges, spectrum.vectors[:, :k])
-        found = discretize.kmeans(points, k, self.n_init, self.max_iter, np.random.default_rng(seed), engine)
-        found = discretize.renumber(
-            found,
-            k,
-            "the rows have only so many distinct places in the graph of representatives. X may have too few distinct "
-            "rows; otherwise raise n_representatives.",
-        )
-        partition = discretize.Partition(spectrum, found.centers)
-        if len(found.labels) == len(edges):
-            return partition, found.labels, found.n_iter
+    def _n_vectors(self, wanted: int) -> int:
+        """Eigenvectors to take: some more than are needed, for other cuts."""
+        needed = 2 * wanted if self.discretize == "consensus" else wanted + 1
+        return max(bipartite.KEPT_VECTORS, needed)
+
+    def _sample(self, n_rows: int, seed: np.random.SeedSequence) -> npt.NDArray[np.int64] | None:
+        """Rows that the graph is made of, None for all."""
+        if self.graph_rows is None or self.graph_rows >= n_rows:
+            return None
+        own = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 0))
+        return sample_indices(n_rows, int(self.graph_rows), np.random.default_rng(own))
+
+    def _label_options(self) -> LabelOptions:
+        return LabelOptions(self.discretize, int(self.n_init), int(self.max_iter))
+
+    def _label_all(
+        self, edges: bipartite.Edges | bipartite.FoundEdges, partition: Partition, engine: ThreadEngine
+    ) -> tuple[Partition, npt.NDArray[np.int32]]:
+        """Labels of all rows, and the clusters that have some."""
         labels = edges.room(np.int32)
-        partition = discretize.label_all(edges, partition, labels, engine)
-        return partition, as_array(labels), found.n_iter
+        found = label_all(edges, partition, labels, engine)
+        if found.n_clusters < partition.n_clusters:
+            warn_user(
+                f"Found {found.n_clusters} clusters instead of {partition.n_clusters}: the others have no row. Raise "
+                "n_representatives, or ask for fewer clusters.",
+                ConvergenceWarning,
+            )
+        return found, as_array(labels)
+
+    @property
+    def _tree(self) -> Tree | None:
+        """The tree that a "consensus" is a cut of, if this model has one."""
+        partition = self._model.partition
+        return partition.tree if isinstance(partition, VotePartition) else None
 
     def _keep(self, model: Model, n_iter: int) -> None:
         """Set what a fitted estimator has beside the labels, which a loaded one has not."""
         self._model = model
-        self.n_clusters_ = len(model.partition.centers)
+        self.n_clusters_ = model.partition.n_clusters
         self.n_iter_ = n_iter
         self.representatives_ = self._space.restore(model.index.representatives)
         self.sigma_ = model.sigma * self._space.scale
         self.eigenvalues_ = model.partition.spectrum.eigenvalues
-        self._n_features_out = model.partition.centers.shape[1]
+        self._n_features_out = model.partition.n_vectors
 
     def _fitted_edges(self, X: Any, engine: ThreadEngine) -> bipartite.Edges | bipartite.FoundEdges:
         if X is None:
@@ -307,7 +362,7 @@ class USPEC(RowEstimator):
             return self._edges
         rows, index = self._open_fitted(X), self._model.index
         if not stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors):
-            return bipartite.FoundEdges(PreparedRows(rows, self._space), index, self._model.sigma)
+            return bipartite.FoundEdges(self._new_rows(rows, self._space), index, self._model.sigma)
         edges = bipartite.Edges.empty(rows.n_rows, self._model.index.n_neighbors)
 
         def connect(span: tuple[int, int]) -> None:

@@ -26,8 +26,9 @@ def reordering_kernel(function: Callable[..., Any]) -> Any:
 
 
 def _compile(function: Callable[..., Any], **options: Any) -> Any:
+    options |= {"nogil": True, "no_cfunc_wrapper": True}  # C never calls these
     try:
-        return numba.njit(nogil=True, cache=True, **options)(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:
         # numba found no folder it may write its cache to (a read-only container): compile in memory then.
-        return numba.njit(nogil=True, **options)(function)
+        return numba.njit(**options)(function)

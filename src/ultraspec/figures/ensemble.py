@@ -52,7 +52,7 @@ def majorities(source: Source, sample: Part) -> Codes:
     """The cluster that most rows of each base cluster are in, by a sample; -1 for base clusters it does not meet."""
     assert sample.columns is not None
     k = len(source.names)
-    total = int(source.first_columns[-1]) + len(source.model._models[-1].partition.centers)
+    total = int(source.first_columns[-1]) + source.model._models[-1].partition.n_clusters
     votes = np.zeros((total, k), dtype=np.int64)
     for column in sample.columns.T:
         votes += np.bincount(column.astype(np.int64) * k + sample.codes, minlength=total * k).reshape(total, k)
@@ -100,5 +100,5 @@ def agreement(source: Source, sample: Part) -> Agreement:
 
     source.engine.map(fill, range(m))
     consensus = np.array([metrics.nmi(column, codes) for column in columns.T])
-    sizes = np.array([len(member.partition.centers) for member in source.model._models], dtype=np.int32)
+    sizes = np.array([member.partition.n_clusters for member in source.model._models], dtype=np.int32)
     return Agreement(matrix, consensus, backed, sizes, len(codes))

@@ -20,9 +20,9 @@ from ultraspec._consensus import edges_of
 from ultraspec._lazy import lazy
 from ultraspec._validation import open_input
 from ultraspec.bipartite import Edges
-from ultraspec.discretize import Partition
 from ultraspec.engines import ThreadEngine
 from ultraspec.members import base_columns
+from ultraspec.partition import Partition
 from ultraspec.phases import Model
 from ultraspec.rows import Block, Rows, sample_indices
 from ultraspec.space import check_finite
@@ -147,7 +147,7 @@ class Source:
     @lazy
     def first_columns(self) -> Codes:
         """The number of each member's first base cluster."""
-        sizes = [len(member.partition.centers) for member in self.model._models]
+        sizes = [member.partition.n_clusters for member in self.model._models]
         return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
 
     def sampled(self, *, points: bool = False, edges: bool = False, columns: bool = False) -> Part:
@@ -221,16 +221,18 @@ class _Reading:
     def raw(self) -> Block:
         """The user's own values, checked."""
         block = self._read()
-        first = self._where.start if isinstance(self._where, slice) else int(self._where[0])
-        check_finite(block, first, getattr(self._model, "feature_names_in_", None))
+        check_finite(block, self._numbers, getattr(self._model, "feature_names_in_", None))
         return block
 
     @lazy
     def prepared(self) -> Block:
         """The rows as the model sees them."""
+        return self._model._space.prepare_new(self.raw, self._numbers)
+
+    @property
+    def _numbers(self) -> npt.NDArray[np.int64]:
         where = self._where
-        numbers = np.arange(where.start, where.stop) if isinstance(where, slice) else where
-        return self._model._space.prepare_new(self.raw, numbers)
+        return np.arange(where.start, where.stop) if isinstance(where, slice) else where
 
     @property
     def coordinates(self) -> Floats:

@@ -8,6 +8,16 @@ number of threads, so that sums taken block by block are the same on any machine
 from ultraspec.rows._base import Block, Rows, sample_indices
 from ultraspec.rows._file import FileRows
 from ultraspec.rows._open import check_path, open_rows
-from ultraspec.rows.memory import ArrayRows, SparseRows
+from ultraspec.rows.memory import ArrayRows, SparseRows, subset
 
-__all__ = ["ArrayRows", "Block", "FileRows", "Rows", "SparseRows", "check_path", "open_rows", "sample_indices"]
+__all__ = [
+    "ArrayRows",
+    "Block",
+    "FileRows",
+    "Rows",
+    "SparseRows",
+    "check_path",
+    "open_rows",
+    "sample_indices",
+    "subset",
+]

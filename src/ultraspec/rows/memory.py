@@ -67,3 +67,9 @@ class SparseRows(Rows):
     def take(self, indices: npt.NDArray[np.int64]) -> Block:
         """Rows at `indices`."""
         return self._matrix[indices]
+
+
+def subset(rows: Rows, indices: npt.NDArray[np.int64]) -> Rows:
+    """Rows at sorted, distinct `indices`, read into memory."""
+    taken = rows.take(indices)
+    return SparseRows(taken) if rows.sparse else ArrayRows(taken)
