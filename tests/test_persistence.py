@@ -268,6 +268,9 @@ def test_a_loaded_model_can_be_fitted_anew(model, saved):
 def test_cut_refuses_other_rows(model, saved):
     with pytest.raises(ValueError, match="X has 599 rows, but 600 rows were fitted"):
         load(saved).cut(3, X[1:])
+    for others in (X[::-1], X + 5.0, np.concatenate([X[300:], X[:300]])):
+        with pytest.raises(ValueError, match="X does not hold the rows that were fitted"):
+            load(saved).cut(3, others)
     if isinstance(model, USENC):
         with pytest.raises(ValueError, match="does not hold the rows that were fitted"):
             load(saved).cut(3, np.repeat(X[:1], 600, axis=0))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ultraspec._consensus import MOST_COLUMNS
-from ultraspec._estimator import MOST_REPRESENTATIVES
+from ultraspec._estimator import MOST_REPRESENTATIVES, ROWS_LOOKED_AT
 from ultraspec._model_file import Arrays, Flaw, Header, shown
 from ultraspec.space import LEAST_SCALE
 
@@ -61,6 +61,8 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
         wanted |= _partition_arrays("consensus.", arrays)
     if any(array in arrays for array in SCALING):
         wanted |= SCALING
+    if "fingerprint" in arrays:  # which older releases did not write
+        wanted["fingerprint"] = np.uint16
     _check_names(arrays, {**wanted, "offset": np.float64})
     _check_space(facts, arrays["offset"])
     _check_scaling(facts, arrays)
@@ -69,6 +71,7 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
         _check_partition(prefix, arrays, len(arrays[prefix + "representatives"]), facts["n_rows"])
     if name == "USENC":
         _check_consensus(facts, arrays, list(members))
+    _check_fingerprint(facts, arrays)
 
 
 def check_parameters(kind: type, parameters: Any) -> None:
@@ -172,6 +175,16 @@ def _check_scaling(facts: Header, arrays: Arrays) -> None:
             raise Flaw(f"its array {name} has {len(arrays[name])} entries for {facts['n_features']} features.")
     if "scaling.deviation" in arrays and not (arrays["scaling.deviation"] > 0).all():
         raise Flaw("its array scaling.deviation must be positive.")
+
+
+def _check_fingerprint(facts: Header, arrays: Arrays) -> None:
+    if "fingerprint" not in arrays:
+        return
+    members = facts.get("members")
+    width = len(members) if members is not None else facts["model"]["n_neighbors"]
+    wanted = 2 * min(facts["n_rows"], ROWS_LOOKED_AT), width
+    if arrays["fingerprint"].shape != wanted:
+        raise Flaw(f"its array fingerprint has the shape {arrays['fingerprint'].shape}, not {wanted}.")
 
 
 def _check_index(prefix: str, scalars: Any, arrays: Arrays, facts: Header) -> None:

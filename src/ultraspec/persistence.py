@@ -183,6 +183,8 @@ def _describe(model: Any) -> tuple[Header, Arrays]:
     arrays = {"offset": model._space.offset}
     if (scaling := vars(model).get("scaling_")) is not None:
         arrays |= {"scaling.mean": scaling.mean, "scaling.deviation": scaling.deviation}
+    if (fingerprint := vars(model).get("_fingerprint")) is not None:
+        arrays["fingerprint"] = fingerprint
     if hasattr(model, "_models"):
         facts["members"], facts["base_label_type"] = [], model._label_type.name
         for number, member in enumerate(model._models):
@@ -229,7 +231,7 @@ def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
     model.scaling_ = None if means is None or deviations is None else Scaling(means, deviations)
     seed = facts["labels_seed"]
     model._labels_seed = np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"]))
-    model._n_rows = facts["n_rows"]
+    model._n_rows, model._fingerprint = facts["n_rows"], arrays.get("fingerprint")
     if "members" in facts:
         model._graph, model._label_type = None, np.dtype(facts["base_label_type"])
         model._models = [_take_model(member_name(i), s, arrays) for i, s in enumerate(facts["members"])]

@@ -23,7 +23,7 @@ from ultraspec.members import Recipe, base_columns, cut_range, gather_members, l
 from ultraspec.microclusters import Microclusters
 from ultraspec.partition import Partition
 from ultraspec.phases import GraphOptions
-from ultraspec.rows import Rows
+from ultraspec.rows import Block, Rows
 
 BASE_CLUSTERS = (20, 60)
 CLUSTERS_IF_AUTO = 10  # that members are to tell apart where the number is not known
@@ -228,6 +228,7 @@ class USENC(RowEstimator):
                 self._keep_cut(cut, engine)
             reporter.close()
         self.fit_profile_ = reporter.profile
+        self._fingerprint = self._look_at(rows)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
@@ -379,6 +380,10 @@ class USENC(RowEstimator):
         self.labels_ = micro.spread(cut.labels, engine)
         self.confidence_ = micro.spread(cut.backing(micro), engine)
         self._keep(cut.partition, cut.n_iter)
+
+    def _marks(self, block: Block) -> npt.NDArray[np.int32]:
+        """Base labels of prepared rows."""
+        return label_members(self._models, block)
 
     def _keep(self, partition: Partition, n_iter: int) -> None:
         """Set what a fitted estimator has beside attributes of its rows, which a loaded one has not."""

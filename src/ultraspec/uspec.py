@@ -20,7 +20,7 @@ from ultraspec.engines import ThreadEngine
 from ultraspec.linkage import Tree
 from ultraspec.partition import Partition, VotePartition, label_all
 from ultraspec.phases import GraphOptions, LabelOptions, Model, divide, embed
-from ultraspec.rows import sample_indices, subset
+from ultraspec.rows import Block, sample_indices, subset
 from ultraspec.space import PreparedRows
 
 DISCRETIZE = ("kmeans", "representatives", "consensus")
@@ -207,6 +207,7 @@ class USPEC(RowEstimator):
         self._space, self._edges, self._labels_seed, self._n_rows = space, edges, seeds[3], rows.n_rows
         self._keep(Model(found.index, found.sigma, partition), n_iter)
         self.labels_, self.fit_profile_ = labels, reporter.profile
+        self._fingerprint = self._look_at(rows)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
@@ -344,6 +345,10 @@ class USPEC(RowEstimator):
         """The tree that a "consensus" is a cut of, if this model has one."""
         partition = self._model.partition
         return partition.tree if isinstance(partition, VotePartition) else None
+
+    def _marks(self, block: Block) -> npt.NDArray[np.uint16]:
+        """Nearest representatives of prepared rows."""
+        return self._model.edges(block).ids
 
     def _keep(self, model: Model, n_iter: int) -> None:
         """Set what a fitted estimator has beside the labels, which a loaded one has not."""
