@@ -74,6 +74,24 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
     _check_fingerprint(facts, arrays)
 
 
+def check_member(arrays: Arrays, n_rows: int, n_features: int) -> None:
+    """Raise a `Flaw` unless arrays of a checkpoint make a member that was fitted on rows of this shape."""
+    _check_keys("member", {name: None for name in arrays if name in SCALARS or name == "labels"}, {*SCALARS, "labels"})
+    labels, scalars = arrays["labels"], {name: arrays[name] for name in SCALARS}
+    for name, value in scalars.items():
+        if value.ndim != 0:
+            raise Flaw(f"its {name} is no number but has the shape {value.shape}.")
+    model = {name: array for name, array in arrays.items() if name not in (*SCALARS, "labels")}
+    _check_names(model, {**INDEX, **_partition_arrays("", model)})
+    model["offset"] = np.zeros(n_features)
+    facts = {"n_features": n_features, "scale": 1.0}
+    _check_index("", {name: value.item() for name, value in scalars.items()}, model, facts)
+    _check_partition("", model, len(model["representatives"]), n_rows)
+    n_clusters = _n_clusters("", model)
+    if labels.shape != (n_rows,) or labels.dtype.kind != "u" or int(labels.max()) >= n_clusters:
+        raise Flaw(f"its labels are not those of {n_rows:,} rows in {n_clusters} clusters.")
+
+
 def check_parameters(kind: type, parameters: Any) -> None:
     """Raise a `Flaw` unless an estimator of this kind can be made with these parameters, and fitted."""
     if not isinstance(parameters, dict):
@@ -106,6 +124,12 @@ def check_parameters(kind: type, parameters: Any) -> None:
 
 def _is_whole(value: Any, least: int, most: int) -> bool:
     return type(value) is int and least <= value <= most
+
+
+def is_entropy(value: Any) -> bool:
+    """Whether it is what a seed sequence starts from: a whole number or a few."""
+    words = value if isinstance(value, list) else [value]
+    return 1 <= len(words) <= 64 and all(map(_is_seed, words))
 
 
 def _is_seed(value: Any, *, or_none: bool = False) -> bool:
@@ -150,8 +174,7 @@ def _check_facts(facts: Header) -> None:
             raise Flaw(f"it has {len(names)} names for {facts['n_features']} features.")
     _check_keys("labels_seed", facts["labels_seed"], {"entropy", "spawn_key"})
     entropy, spawn_key = facts["labels_seed"]["entropy"], facts["labels_seed"]["spawn_key"]
-    words = entropy if isinstance(entropy, list) else [entropy]
-    if not (1 <= len(words) <= 64 and all(map(_is_seed, words))):
+    if not is_entropy(entropy):
         raise Flaw(f"its seed is not valid: {shown(entropy)}.")
     if not (isinstance(spawn_key, list) and len(spawn_key) <= 16 and all(_is_whole(n, 0, 2**32) for n in spawn_key)):
         raise Flaw(f"its seed's spawn_key is not valid: {shown(spawn_key)}.")
