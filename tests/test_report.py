@@ -436,6 +436,49 @@ def test_names_are_shown_as_they_are(browser, tmp_path):
         assert visit.troubles == []
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_many_clusters_stay_readable(browser, pages, width):
+    with Visit(browser, pages["sixty clusters"], width=width) as visit:
+        boxes = visit.run("mapPlace.names")  # middle, width, height and cluster of every name on the map
+        assert 15 <= len(boxes) <= 60
+        for i, (x, y, w, h, _) in enumerate(boxes):
+            for a, b, c, d, _ in boxes[:i]:
+                assert abs(x - a) >= (w + c) / 2 - 0.01 or abs(y - b) >= (h + d) / 2 - 0.01  # none lies on another
+        heights = visit.run(
+            "(() => { const k = document.querySelector('.keys'); return [k.scrollHeight, k.clientHeight] })()"
+        )
+        assert heights[0] <= heights[1]  # the whole list is seen without scrolling in it
+        assert all(w > 100 and h >= 30 for w, h in visit.boxes(".key"))
+        alone = visit.run("(() => { choose(59); return mapPlace.names.map((box) => box[4]) })()")
+        assert alone == [59]
+
+
+def test_names_stand_beside_compact_clusters(browser, tmp_path):
+    X, _ = blobs(3000, k=20, d=8)
+    path = report.write(USPEC(20, random_state=0).fit(X), X, tmp_path / "compact.html")
+    with Visit(browser, path) as visit:
+        assert len(visit.run("mapPlace.names")) == 20
+        hidden = visit.run("""() => mapPlace.names.map(([x, y, w, h, code]) => {
+            let all = 0, under = 0;
+            mapData.codes.forEach((other, i) => {
+                if (other !== code) return;
+                all++;
+                const a = mapPlace.x(mapData.xy[2 * i] / 65535), b = mapPlace.y(mapData.xy[2 * i + 1] / 65535);
+                under += Math.abs(a - x) < w / 2 && Math.abs(b - y) < h / 2;
+            });
+            return under / all;
+        })""")
+        assert max(hidden) < 0.25
+
+
+def test_a_list_of_very_many_clusters_says_that_it_scrolls(tmp_path):
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    model = USPEC(3, random_state=0).fit(X)
+    text = report.write(model, X, tmp_path / "r.html", labels=np.arange(900) % 130).read_text(encoding="utf-8")
+    assert 'class="keys long many"' in text
+    assert "Scroll to see all 130." in text
+
+
 def test_the_code_can_be_copied(browser, pages):
     with Visit(browser, pages["points"], permissions=["clipboard-read", "clipboard-write"]) as visit:
         visit.page.locator("#copy").click()

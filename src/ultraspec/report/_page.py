@@ -19,7 +19,8 @@ from ultraspec.report._notes import Note, notes
 from ultraspec.report._text import cut, memory, percent, seconds, short
 
 MOST_TOUCHING = 12
-MOST_KEYS = 16  # before the list of clusters scrolls
+MOST_KEYS = 16  # beside the map; a longer list of clusters stands below it in columns
+MANY_KEYS = 120  # a list that is longer still scrolls
 NOTE_MARKS = {"warning": "!", "look": "→", "good": "✓"}
 NOTE_NAMES = {"warning": "Warning", "look": "Note", "good": "Good"}
 
@@ -31,6 +32,7 @@ def render(model: Any, X: Any, *, labels: Any, title: str | None, code: str | No
     kind = type(model).__name__
     heading = title if title is not None else f"{len(survey.names):,} clusters in {survey.n_rows:,} rows"
     ensemble = survey.agreement is not None
+    long, many = len(survey.names) > MOST_KEYS, len(survey.names) > MANY_KEYS
     parts = {
         "title": escape(heading),
         "version": __version__,
@@ -38,7 +40,9 @@ def render(model: Any, X: Any, *, labels: Any, title: str | None, code: str | No
         "facts": facts(model, survey, gap),
         "notes": note_list(notes(model, survey, gap)),
         "keys": keys(survey),
-        "keys_class": "keys long" if len(survey.names) > MOST_KEYS else "keys",
+        "keys_class": " ".join(["keys", *(["long"] if long else []), *(["many"] if many else [])]),
+        "keys_hint": f" Scroll to see all {len(survey.names)}." if many else "",
+        "map_class": "split below" if long else "split",
         "key_widths": key_widths(survey),
         "touching": touching_rows(survey),
         "views": template("views.html") if ensemble else "",
