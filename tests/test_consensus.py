@@ -20,8 +20,9 @@ from ultraspec import _consensus, bipartite, consensus, metrics, microclusters
 from ultraspec._consensus import ConsensusGraph, Cut, edges_of
 from ultraspec._label_input import read_labels
 from ultraspec.bipartite import ONE, Edges, Spectrum, lift
-from ultraspec.discretize import EmbeddedPoints, Partition
+from ultraspec.discretize import EmbeddedPoints
 from ultraspec.kmeans import lloyd, spread_centers
+from ultraspec.partition import CenterPartition
 
 TAUS = st.sampled_from([0.0, 1e-3, 1e-1])
 
@@ -670,7 +671,8 @@ def test_backing(labels, k, seed, engine):
     micro, graph, _ = built(labels, engine)
     found = np.full(len(micro.columns), -1, dtype=np.int32)
     found[graph.assigned] = np.random.default_rng(seed).integers(k, size=len(graph.assigned))
-    cut = Cut(found, Partition(Spectrum(np.ones(k), np.ones((1, k), np.float32)), np.zeros((k, k), np.float32)), 1)
+    spectrum = Spectrum(np.ones(k), np.ones((1, k), np.float32), np.ones(1))
+    cut = Cut(found, CenterPartition(spectrum, np.zeros((k, k), np.float32)), 1)
     backing = cut.backing(micro)
     assert backing.dtype == np.float32
     wanted = literal_backing(labels, micro.spread(found, engine))

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from ultraspec import discretize
 from ultraspec._kernels.kmeans import assign_embedded
 from ultraspec.bipartite import Edges, Spectrum, lift
-from ultraspec.discretize import EmbeddedPoints, Partition, score_table
+from ultraspec.discretize import EmbeddedPoints
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import lloyd
+from ultraspec.partition import CenterPartition, score_table
 from ultraspec.rows import sample_indices
 
 
 def label(edges, vectors, centers):
-    return Partition(Spectrum(np.ones(vectors.shape[1]), vectors), centers).label(edges)
+    spectrum = Spectrum(np.ones(vectors.shape[1]), vectors, np.ones(len(vectors)))
+    return CenterPartition(spectrum, centers).label(edges)
 
 
 def random_graph(n, p, K, k, random, groups=None):

@@ -91,7 +91,7 @@ def test_many_base_clusters_need_two_bytes():
 def test_a_member_is_uspec_with_the_members_seed(circles):
     """Its graph and eigenvectors come from the same phases: predicting by its model repeats its labels."""
     X = circles[0].astype(np.float32)
-    recipe = Recipe(GraphOptions.of(USENC(n_representatives=200)), (20, 30), 5)
+    recipe = Recipe(GraphOptions.of(USENC(n_representatives=200)), (20, 30), (20, 30), 5)
     with ThreadEngine(1) as engine:
         member = run_member(ArrayRows(X), recipe, np.random.SeedSequence(7), engine)
     assert 20 <= member.labels.max() + 1 <= 30
@@ -316,7 +316,7 @@ def test_documents():
             r"base_clusters=\(20, 60\) asks for more clusters than n_representatives=50",
         ),
         ({"base_max_iter": 0}, ValueError, "base_max_iter must be a whole number >= 1"),
-        ({"consensus": "vote"}, ValueError, "consensus must be one of 'transfer_cut', got 'vote'"),
+        ({"consensus": "vote"}, ValueError, "consensus must be one of 'transfer_cut', 'average', got 'vote'"),
         (
             {"n_clusters": 1000, "n_estimators": 3},
             ValueError,

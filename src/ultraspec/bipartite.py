@@ -18,7 +18,7 @@ import scipy.spatial.distance
 
 from ultraspec._kernels import graph as kernels
 from ultraspec._lapack import largest_eigenpairs
-from ultraspec._spool import room_for
+from ultraspec._spool import room_for, stays_in_memory
 from ultraspec.engines import ThreadEngine
 from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.rows import Block, Rows
@@ -191,6 +191,20 @@ def connect(
 
     sigma = sum(engine.map(search, rows.blocks())) / (n * K) or 1.0
     return edges if edges is not None else FoundEdges(rows, index, sigma), sigma
+
+
+def find_edges(rows: Rows, index: RepresentativeIndex, sigma: float, engine: ThreadEngine) -> Edges | FoundEdges:
+    """Edges of all rows to representatives of a graph that is there already: kept where the rows are in memory."""
+    found = FoundEdges(rows, index, sigma)
+    if not stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors):
+        return found
+    edges = Edges.empty(rows.n_rows, index.n_neighbors)
+
+    def fill(span: tuple[int, int]) -> None:
+        edges[slice(*span)] = found[slice(*span)]
+
+    engine.map(fill, rows.blocks())
+    return edges
 
 
 def new_edges(block: Block, index: RepresentativeIndex, sigma: float) -> Edges:

@@ -8,7 +8,7 @@ members may run at once or one after another, and a killed run may go on where i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ultraspec import discretize, representatives
 from ultraspec._spool import as_array, columns_of, matrix_for
+from ultraspec._validation import warn_user
 from ultraspec.bipartite import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.partition import CenterPartition, label_all
@@ -27,6 +28,7 @@ from ultraspec.space import PreparedRows, Space
 if TYPE_CHECKING:
     from ultraspec.checkpoint import Checkpoint
 
+BASE_CLUSTERS = (20, 60)
 ROWS_PER_BASE_CLUSTER = 180  # on small data: finer members differ by chance
 PREPARED_BYTES = 2**28  # rows whose float32 form is no larger are prepared once for all members
 PARALLEL_BYTES = 2**28  # members that need no more together while they run may run at once
@@ -42,15 +44,36 @@ class Recipe:
     ----------
     options : GraphOptions
         Parameters of their graphs.
+    asked : tuple of two int
+        Fewest and most clusters of a member, as the user asked for.
     base_clusters : tuple of two int
-        Fewest and most clusters of a member.
+        The same, cut where rows are few.
     max_iter : int
         Iterations of their k-means.
     """
 
     options: GraphOptions
+    asked: tuple[int, int]
     base_clusters: tuple[int, int]
     max_iter: int
+
+    @classmethod
+    def of(cls, estimator: Any, n_rows: int, n_clusters: int) -> Recipe:
+        """That of an estimator; warns where a range of base clusters that is the user's own was cut."""
+        options, asked = GraphOptions.of(estimator), (int(estimator.base_clusters[0]), int(estimator.base_clusters[1]))
+        found = cut_range(asked, n_rows, n_clusters, options.n_representatives, options.n_neighbors)
+        if found != asked and asked != BASE_CLUSTERS:
+            warn_user(
+                f"Members have {found[0]} to {found[1]} clusters instead of {asked[0]} to {asked[1]}: {n_rows:,} "
+                "rows make no finer ones that are more than chance.",
+                UserWarning,
+            )
+        return cls(options, asked, found, int(estimator.base_max_iter))
+
+    def describe(self) -> dict[str, Any]:
+        """What decides the members, for a checkpoint."""
+        facts = {**asdict(self.options), "base_clusters": list(self.asked), "base_max_iter": self.max_iter}
+        return facts | {"members have": "{} to {} clusters".format(*self.base_clusters)}
 
     @property
     def label_type(self) -> npt.DTypeLike:
@@ -102,8 +125,8 @@ def gather_members(
 ) -> tuple[list[Model], Any]:
     """Models and labels, as in `matrix_for`, of all members: of those in the checkpoint, and of those made now."""
     models: dict[int, Model] = {}
-    base_labels = matrix_for(rows, len(seeds), recipe.label_type)
-    columns = columns_of(base_labels)
+    labels = matrix_for(rows, len(seeds), recipe.label_type)
+    columns = columns_of(labels)
 
     def keep(number: int, member: Member) -> None:
         models[number] = member.model
@@ -120,7 +143,7 @@ def gather_members(
             keep(number, member)
     missing = {number: seed for number, seed in enumerate(seeds) if number not in models}
     run_members(rows, recipe, missing, keep_new, engine)
-    return [models[number] for number in range(len(seeds))], base_labels
+    return [models[number] for number in range(len(seeds))], labels
 
 
 def label_members(models: Sequence[Model], block: Block) -> npt.NDArray[np.int32]:
@@ -129,6 +152,17 @@ def label_members(models: Sequence[Model], block: Block) -> npt.NDArray[np.int32
     for j, model in enumerate(models):
         labels[:, j] = model.label(block)
     return labels
+
+
+def base_labels(models: Sequence[Model], rows: Rows, dtype: npt.DTypeLike, engine: ThreadEngine) -> npt.NDArray[Any]:
+    """Labels (n, m) of all prepared rows by each member."""
+    out = matrix_for(rows, len(models), dtype)
+
+    def run(span: tuple[int, int]) -> None:
+        out[slice(*span)] = label_members(models, rows.read(*span))
+
+    engine.map(run, rows.blocks())
+    return as_array(out)
 
 
 def base_columns(models: Sequence[Model], block: Block) -> npt.NDArray[np.int32]:

@@ -13,10 +13,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
 
 from ultraspec._kernels import kmeans as kernels
 from ultraspec._kernels.groups import vote
 from ultraspec._lazy import lazy
+from ultraspec._spool import as_array
+from ultraspec._validation import warn_user
 from ultraspec.bipartite import Edges, FoundEdges, Spectrum, full_lanes, lift, lift_room
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Centers, Labels, Span
@@ -245,3 +248,27 @@ def label_all(edges: Edges | FoundEdges, partition: Partition, out: Any, engine:
     if used.size < partition.n_clusters:
         return label_all(edges, partition.keep(used), out, engine)
     return partition
+
+
+def label_rows(edges: Edges | FoundEdges, partition: Partition, engine: ThreadEngine) -> tuple[Partition, Labels]:
+    """The clusters that have rows, and the labels of all rows; warns where clusters have none."""
+    labels = edges.room(np.int32)
+    found = label_all(edges, partition, labels, engine)
+    if found.n_clusters < partition.n_clusters:
+        warn_user(
+            f"Found {found.n_clusters} clusters instead of {partition.n_clusters}: the others have no row. Raise "
+            "n_representatives, or ask for fewer clusters.",
+            ConvergenceWarning,
+        )
+    return found, as_array(labels)
+
+
+def lift_all(edges: Edges | FoundEdges, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
+    """Embedding of all rows."""
+    out = np.empty((len(edges), partition.n_vectors), dtype=np.float32)
+
+    def run(span: Span) -> None:
+        out[slice(*span)] = partition.lift(edges[slice(*span)])
+
+    engine.map(run, edges.blocks())
+    return out

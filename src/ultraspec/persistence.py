@@ -233,7 +233,7 @@ def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
     model._labels_seed = np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"]))
     model._n_rows, model._fingerprint = facts["n_rows"], arrays.get("fingerprint")
     if "members" in facts:
-        model._graph, model._label_type = None, np.dtype(facts["base_label_type"])
+        model._joint, model._label_type = None, np.dtype(facts["base_label_type"])
         model._models = [_take_model(member_name(i), s, arrays) for i, s in enumerate(facts["members"])]
         model._keep(partition_of_arrays(_named("consensus.", arrays)), facts["n_iter"])
     else:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from ultraspec._consensus import edges_of
 from ultraspec.engines import ThreadEngine
+from ultraspec.partition import lift_all
 from ultraspec.usenc import USENC
 from ultraspec.uspec import USPEC
 
@@ -269,17 +269,8 @@ def _embedding(model: USPEC | USENC) -> npt.NDArray[np.float32]:
     """
     with ThreadEngine(model.n_jobs) as engine:
         if isinstance(model, USPEC):
-            partition, edges = model._model.partition, model._edges
-            out = np.empty((len(edges), partition.n_vectors), dtype=np.float32)
-
-            def run(span: tuple[int, int]) -> None:
-                out[slice(*span)] = partition.lift(edges[slice(*span)])
-
-            engine.map(run, edges.blocks())
-            return out
-        micro = model._graph[0]
-        lifted = model._consensus.lift(edges_of(micro.columns))
-        return np.stack([micro.spread(column, engine) for column in lifted.T.copy()], axis=1)
+            return lift_all(model._edges, model._model.partition, engine)
+        return model._joint.lift(model._consensus, engine)
 
 
 def _write(adata: Any, key: str, model: USPEC | USENC, params: dict[str, Any]) -> None:

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ultraspec import microclusters
 from ultraspec._callbacks import with_callbacks
-from ultraspec._consensus import ConsensusGraph, Cut, edges_of
 from ultraspec._estimator import RowEstimator, all_or_nothing
-from ultraspec._spool import as_array, matrix_for
-from ultraspec._validation import check_choice, check_integer, open_input, seed_sequence, warn_user
+from ultraspec._spool import as_array
+from ultraspec._validation import check_choice, check_integer, open_input, seed_sequence
+from ultraspec.bipartite import Edges
 from ultraspec.checkpoint import Checkpoint, describe_data
 from ultraspec.engines import ThreadEngine
-from ultraspec.members import Recipe, base_columns, cut_range, gather_members, label_members, prepare
-from ultraspec.microclusters import Microclusters
-from ultraspec.partition import Partition
-from ultraspec.phases import GraphOptions
+from ultraspec.joint import JOINTS, Ensemble, Joined, Joint, consensus_edges
+from ultraspec.members import BASE_CLUSTERS, Recipe, base_labels, gather_members, label_members, prepare
+from ultraspec.partition import Partition, VotePartition
 from ultraspec.rows import Block, Rows
 
-BASE_CLUSTERS = (20, 60)
 CLUSTERS_IF_AUTO = 10  # that members are to tell apart where the number is not known
 
 
@@ -70,8 +66,10 @@ class USENC(RowEstimator):
     regularization : float, default=1e-3
         Weight of a faint edge between all representatives, and between all base clusters, as a share of their mean
         degree. 0 is the paper to the letter.
-    consensus : {"transfer_cut"}, default="transfer_cut"
-        How members are joined: by cutting the graph of rows and base clusters, as the paper does.
+    consensus : {"transfer_cut", "average"}, default="transfer_cut"
+        How members are joined. "transfer_cut", the paper's, cuts the graph of rows and base clusters. "average" links
+        the first member's representatives by how many members put them into one small cluster, and rows vote: steadier
+        over seeds, and follows long and uneven clusters better.
     checkpoint : str or path, default=None
         A folder, new or of an unfinished fit of the same data with the same parameters. Finished members are written
         there (a byte per row and the representatives each); a fit that was killed goes on with them and ends with the
@@ -203,30 +201,28 @@ class USENC(RowEstimator):
         self._check_parameters()
         rows = open_input(self, X, reset=True)
         wanted = self._wanted_clusters(rows)
-        base_range = self._base_range(rows.n_rows, CLUSTERS_IF_AUTO if self.n_clusters == "auto" else wanted)
-        recipe = Recipe(GraphOptions.of(self), base_range, int(self.base_max_iter))
+        recipe = Recipe.of(self, rows.n_rows, CLUSTERS_IF_AUTO if self.n_clusters == "auto" else wanted)
         reporter = self._reporter()
         with (
             ThreadEngine(self.n_jobs, reporter) as engine,
-            self._open_checkpoint(rows, base_range, engine) as (seed, checkpoint),
+            self._open_checkpoint(rows, recipe, engine) as (seed, checkpoint),
         ):
             seeds = seed.spawn(3)
             with reporter.phase("survey"):
                 space = self._survey(rows, seeds[0], engine)
                 prepared = prepare(rows, space, engine)
             with reporter.phase("members"):
-                members = seeds[1].spawn(self.n_estimators)
-                models, base_labels = gather_members(prepared, recipe, members, checkpoint, engine)
-            del prepared
+                own_seeds = seeds[1].spawn(self.n_estimators)
+                models, labels = gather_members(prepared, recipe, own_seeds, checkpoint, engine)
             with reporter.phase("consensus"):
-                micro = microclusters.find(base_labels, engine)
-                graph = ConsensusGraph.build(micro, self.n_clusters, self.regularization, engine)
-                cut = graph.cut(self.n_clusters, self.n_init, self.max_iter, seeds[2], engine)
-                self._space, self._models, self.base_labels_ = space, models, as_array(base_labels)
-                self._graph, self._labels_seed, self._n_rows = (micro, graph), seeds[2], rows.n_rows
-                self._label_type = self.base_labels_.dtype
-                self._keep_cut(cut, engine)
+                members = Ensemble(models, labels, prepared)
+                joint = JOINTS[self.consensus].build(members, self.n_clusters, self.regularization, engine)
+                joined = joint.cut(self.n_clusters, self.n_init, self.max_iter, seeds[2], engine)
             reporter.close()
+        self._space, self._models, self.base_labels_ = space, models, as_array(labels)
+        self._joint, self._labels_seed, self._n_rows = joint, seeds[2], rows.n_rows
+        self._label_type = self.base_labels_.dtype
+        self._keep_joined(joined)
         self.fit_profile_ = reporter.profile
         self._fingerprint = self._look_at(rows)
         return self
@@ -245,10 +241,7 @@ class USENC(RowEstimator):
         """
         check_is_fitted(self)
         rows = open_input(self, X, reset=False)
-        out = np.empty(rows.n_rows, dtype=np.int32)
-        return self._map_rows(
-            rows, lambda block: self._consensus.label(edges_of(base_columns(self._models, block))), out
-        )
+        return self._map_rows(rows, self._label, np.empty(rows.n_rows, dtype=np.int32))
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Embedding of X by the consensus: rows of unit length, in which the clusters are compact.
@@ -265,19 +258,21 @@ class USENC(RowEstimator):
         check_is_fitted(self)
         rows = open_input(self, X, reset=False)
         out = np.empty((rows.n_rows, self._n_features_out), dtype=np.float32)
-        return self._map_rows(
-            rows, lambda block: self._consensus.lift(edges_of(base_columns(self._models, block))), out
-        )
+        return self._map_rows(rows, lambda block: self._consensus.lift(self._edges(block)), out)
 
-    def cut(self, n_clusters: int, X: Any = None) -> USENC:
+    def cut(self, n_clusters: int, X: Any = None, *, consensus: str | None = None) -> USENC:
         """The same members joined to another number of clusters, without fitting again.
 
         Parameters
         ----------
         n_clusters : int
-            Number of clusters, up to 60 (or what was fitted, if more).
+            Number of clusters, up to 60 (or what was fitted, if more); with consensus="average", where every number is
+            a cut of one tree, up to the number of representatives.
         X : array-like, optional
-            The rows that were fitted. Needed only where the model was loaded, as model files keep no base labels.
+            The rows that were fitted. Needed only where the model was loaded, as model files keep no base labels, or
+            where "average" was unpickled or was not used before.
+        consensus : {"transfer_cut", "average"}, optional
+            Another way to join the members; by default that of this model.
 
         Returns
         -------
@@ -291,26 +286,47 @@ class USENC(RowEstimator):
         >>> model = USENC(4, n_estimators=5, random_state=0).fit(X)
         >>> [len(set(model.cut(k).labels_)) for k in (2, 3, 4)]
         [2, 3, 4]
+        >>> model.cut(4, X, consensus="average")
+        USENC(consensus='average', n_clusters=4, n_estimators=5, random_state=0)
         """
         check_is_fitted(self)
-        self._check_cut(n_clusters, self._consensus.spectrum)
+        other = copy.copy(self)
+        if consensus is not None:
+            check_choice("consensus", consensus, tuple(JOINTS))
+            other.consensus = consensus
+        same = other.consensus == self.consensus
+        if same:
+            tree = self._consensus.tree if isinstance(self._consensus, VotePartition) else None
+            self._check_cut(n_clusters, self._consensus.spectrum if tree is None else tree)
         reporter = self._console()
         with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("consensus"):
-            other = copy.copy(self)
-            if X is None:
-                self._graph = other._graph = self._graph or self._restore_graph(engine)
+            rows = None if X is None else self._new_rows(self._open_fitted(X), self._space)
+            if rows is not None:
+                other.base_labels_ = base_labels(self._models, rows, self._label_type, engine)
+            if same and rows is None:
+                self._joint = other._joint = self._joint or self._join_again(None, None, engine)
             else:
-                other.base_labels_ = self._label_fitted(X, engine)
-                other._graph = other._restore_graph(engine)
+                other._joint = other._join_again(rows, None if same else n_clusters, engine)
             other.n_clusters = int(n_clusters)
-            found = other._graph[1].cut(int(n_clusters), self.n_init, self.max_iter, self._labels_seed, engine)
-            other._keep_cut(found, engine)
+            joined = other._joint.cut(int(n_clusters), self.n_init, self.max_iter, self._labels_seed, engine)
+        other._keep_joined(joined)
         return other
+
+    def _join_again(self, rows: Rows | None, n_clusters: int | None, engine: ThreadEngine) -> Joint:
+        """The members joined anew to `n_clusters`, or if that is None, as they were before."""
+        if "base_labels_" not in vars(self):
+            raise ValueError("This model holds no rows: it came from a file. Call cut(n_clusters, X).")
+        members, kind = Ensemble(self._models, self.base_labels_, rows), JOINTS[self.consensus]
+        if n_clusters is None:
+            return kind.restore(members, self._consensus, self.regularization, engine)
+        return kind.build(members, int(n_clusters), self.regularization, engine)
 
     def _check_parameters(self) -> None:
         check_integer("n_estimators", self.n_estimators, least=1)
         check_integer("base_max_iter", self.base_max_iter, least=1)
-        check_choice("consensus", self.consensus, ("transfer_cut",))
+        check_choice("consensus", self.consensus, tuple(JOINTS))
+        if self.checkpoint is not None and not str(self.checkpoint):
+            raise ValueError("checkpoint is an empty string. Pass a folder, or None for no checkpoint.")
         self._check_graph_parameters()
         try:
             low, high = self.base_clusters
@@ -332,54 +348,30 @@ class USENC(RowEstimator):
                 "clusters each can have together. Raise n_estimators or base_clusters."
             )
 
-    def _base_range(self, n_rows: int, n_clusters: int) -> tuple[int, int]:
-        """The range that members draw their number of clusters from; warns where a range of the user's own was cut."""
-        asked = int(self.base_clusters[0]), int(self.base_clusters[1])
-        found = cut_range(asked, n_rows, n_clusters, self.n_representatives, self.n_neighbors)
-        if found != asked and asked != BASE_CLUSTERS:
-            warn_user(
-                f"Members have {found[0]} to {found[1]} clusters instead of {asked[0]} to {asked[1]}: {n_rows:,} "
-                "rows make no finer ones that are more than chance.",
-                UserWarning,
-            )
-        return found
-
     @contextlib.contextmanager
-    def _open_checkpoint(self, rows: Rows, base_range: tuple[int, int], engine: ThreadEngine) -> Any:
+    def _open_checkpoint(self, rows: Rows, recipe: Recipe, engine: ThreadEngine) -> Any:
         """The seed of this fit, and its checkpoint or None."""
         if self.checkpoint is None:
             yield seed_sequence(self.random_state), None
             return
         seed = None if self.random_state is None else seed_sequence(self.random_state)
-        if not str(self.checkpoint):
-            raise ValueError("checkpoint is an empty string. Pass a folder, or None for no checkpoint.")
         with engine.reporter.phase("checkpoint"):
-            parameters = {**asdict(GraphOptions.of(self)), "base_clusters": list(map(int, self.base_clusters))}
-            parameters["base_max_iter"] = int(self.base_max_iter)
-            parameters["members have"] = "{} to {} clusters".format(*base_range)
-            facts = {"data": describe_data(rows, engine), "parameters": parameters}
+            facts = {"data": describe_data(rows, engine), "parameters": recipe.describe()}
         with Checkpoint.open(self.checkpoint, facts, seed) as checkpoint:
             yield checkpoint.seed, checkpoint
 
-    def _label_fitted(self, X: Any, engine: ThreadEngine) -> npt.NDArray[Any]:
-        """Base labels of the rows that were fitted."""
-        rows = self._open_fitted(X)
-        out = matrix_for(rows, len(self._models), self._label_type)
-        return as_array(self._map_rows(rows, lambda block: label_members(self._models, block), out, engine))
+    def _edges(self, block: Block) -> Edges:
+        """Edges of prepared rows to what the consensus is a partition of."""
+        return consensus_edges(self._models, self._consensus, block)
 
-    def _restore_graph(self, engine: ThreadEngine) -> tuple[Microclusters, ConsensusGraph]:
-        """Microclusters and their graph, which pickles leave out; model files leave out the base labels too."""
-        if "base_labels_" not in vars(self):
-            raise ValueError("This model holds no rows: it came from a file. Call cut(n_clusters, X).")
-        micro = microclusters.find(self.base_labels_, engine)
-        return micro, ConsensusGraph.restore(micro, self._consensus.spectrum, self.regularization)
+    def _label(self, block: Block) -> npt.NDArray[np.int32]:
+        """Clusters of prepared rows."""
+        return self._consensus.label(self._edges(block))
 
-    def _keep_cut(self, cut: Cut, engine: ThreadEngine) -> None:
+    def _keep_joined(self, joined: Joined) -> None:
         """Set what a fitted estimator has."""
-        micro: Microclusters = self._graph[0]
-        self.labels_ = micro.spread(cut.labels, engine)
-        self.confidence_ = micro.spread(cut.backing(micro), engine)
-        self._keep(cut.partition, cut.n_iter)
+        self.labels_, self.confidence_ = joined.labels, joined.confidence
+        self._keep(joined.partition, joined.n_iter)
 
     def _marks(self, block: Block) -> npt.NDArray[np.int32]:
         """Base labels of prepared rows."""
@@ -394,8 +386,8 @@ class USENC(RowEstimator):
         self._n_features_out = partition.n_vectors
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle without what `cut` can make again from the base labels."""
+        """Pickle without what `cut` can make again from the base labels or the rows."""
         state = dict(super().__getstate__())
-        if "_graph" in state:
-            state["_graph"] = None
+        if "_joint" in state:
+            state["_joint"] = None
         return state

@@ -8,17 +8,15 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec import bipartite
 from ultraspec._callbacks import with_callbacks
 from ultraspec._estimator import RowEstimator, all_or_nothing
-from ultraspec._spool import as_array, stays_in_memory
 from ultraspec._validation import check_choice, check_integer, open_input, seed_sequence, warn_user
 from ultraspec.engines import ThreadEngine
 from ultraspec.linkage import Tree
-from ultraspec.partition import Partition, VotePartition, label_all
+from ultraspec.partition import VotePartition, label_rows
 from ultraspec.phases import GraphOptions, LabelOptions, Model, divide, embed
 from ultraspec.rows import Block, sample_indices, subset
 from ultraspec.space import PreparedRows
@@ -201,7 +199,7 @@ class USPEC(RowEstimator):
                 wanted = bipartite.largest_eigengap(found.spectrum.eigenvalues, self.regularization)
             with reporter.phase("labels"):
                 partition, n_iter = divide(found.spectrum, found.edges, wanted, self._label_options(), seeds[3], engine)
-                partition, labels = self._label_all(edges, partition, engine)
+                partition, labels = label_rows(edges, partition, engine)
             reporter.close()
         self._warn_of_pieces(found.graph.pieces(), wanted)
         self._space, self._edges, self._labels_seed, self._n_rows = space, edges, seeds[3], rows.n_rows
@@ -224,7 +222,7 @@ class USPEC(RowEstimator):
         """
         check_is_fitted(self)
         rows = open_input(self, X, reset=False)
-        return self._map_rows(rows, self._model.label, np.empty(rows.n_rows, dtype=np.int32))
+        return self._map_rows(rows, self._label, np.empty(rows.n_rows, dtype=np.int32))
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Spectral embedding of X: rows of unit length, in which the clusters are compact.
@@ -291,7 +289,7 @@ class USPEC(RowEstimator):
             partition, n_iter = divide(
                 spectrum, graph_edges, k, other._label_options(), self._labels_seed, engine, tree
             )
-            partition, other.labels_ = other._label_all(edges, partition, engine)
+            partition, other.labels_ = label_rows(edges, partition, engine)
         other._keep(replace(model, partition=partition), n_iter)
         return other
 
@@ -311,6 +309,10 @@ class USPEC(RowEstimator):
                     "graph_rows, or pass None to take all rows."
                 )
 
+    def _label(self, block: Block) -> npt.NDArray[np.int32]:
+        """Clusters of prepared rows."""
+        return self._model.label(block)
+
     def _n_vectors(self, wanted: int) -> int:
         """Eigenvectors to take: some more than are needed, for other cuts."""
         needed = 2 * wanted if self.discretize == "consensus" else wanted + 1
@@ -325,20 +327,6 @@ class USPEC(RowEstimator):
 
     def _label_options(self) -> LabelOptions:
         return LabelOptions(self.discretize, int(self.n_init), int(self.max_iter))
-
-    def _label_all(
-        self, edges: bipartite.Edges | bipartite.FoundEdges, partition: Partition, engine: ThreadEngine
-    ) -> tuple[Partition, npt.NDArray[np.int32]]:
-        """Labels of all rows, and the clusters that have some."""
-        labels = edges.room(np.int32)
-        found = label_all(edges, partition, labels, engine)
-        if found.n_clusters < partition.n_clusters:
-            warn_user(
-                f"Found {found.n_clusters} clusters instead of {partition.n_clusters}: the others have no row. Raise "
-                "n_representatives, or ask for fewer clusters.",
-                ConvergenceWarning,
-            )
-        return found, as_array(labels)
 
     @property
     def _tree(self) -> Tree | None:
@@ -365,16 +353,8 @@ class USPEC(RowEstimator):
             if self._edges is None:
                 raise ValueError("This model holds no rows: it came from a file or is a copy. Call cut(n_clusters, X).")
             return self._edges
-        rows, index = self._open_fitted(X), self._model.index
-        if not stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors):
-            return bipartite.FoundEdges(self._new_rows(rows, self._space), index, self._model.sigma)
-        edges = bipartite.Edges.empty(rows.n_rows, self._model.index.n_neighbors)
-
-        def connect(span: tuple[int, int]) -> None:
-            edges[slice(*span)] = self._model.edges(self._prepare_new(rows, span))
-
-        engine.map(connect, rows.blocks())
-        return edges
+        rows = self._new_rows(self._open_fitted(X), self._space)
+        return bipartite.find_edges(rows, self._model.index, self._model.sigma, engine)
 
     def _warn_of_pieces(self, sizes: npt.NDArray[np.int64], k: int) -> None:
         if len(sizes) <= k:

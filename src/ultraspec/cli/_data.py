@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._consensus import edges_of
 from ultraspec._validation import open_input
 from ultraspec.engines import ThreadEngine
-from ultraspec.members import base_columns
 from ultraspec.progress import Silent
-from ultraspec.rows import Block, Rows
-from ultraspec.usenc import USENC
+from ultraspec.rows import Rows
 
 Labels = npt.NDArray[np.int32]
 
@@ -25,24 +22,17 @@ SHARE = 8  # blocks per thread that are labelled before they are written
 def label_blocks(model: Any, rows: Rows, reporter: Silent) -> Generator[Labels]:
     """Labels of rows by a fitted model, in order, a few blocks at a time: nothing that grows with the rows is kept."""
     source = open_input(model, rows, reset=False)
-    label = _labeller(model)
     spans = source.blocks()
     with ThreadEngine(model.n_jobs) as engine, reporter.phase("labels"):
         reporter.begin_pass(len(spans))
         step = SHARE * engine.n_jobs
         for first in range(0, len(spans), step):
-            for found in engine.map(lambda span: label(model._prepare_new(source, span)), spans[first : first + step]):
+            for found in engine.map(
+                lambda span: model._label(model._prepare_new(source, span)), spans[first : first + step]
+            ):
                 reporter.advance()
                 yield found
             reporter.measure()
-
-
-def _labeller(model: Any) -> Callable[[Block], Labels]:
-    """What labels a prepared block, as the estimators' own `predict` does."""
-    if isinstance(model, USENC):
-        return lambda block: model._consensus.label(edges_of(base_columns(model._models, block)))
-    label: Callable[[Block], Labels] = model._model.label
-    return label
 
 
 def slices(*columns: Any) -> Iterator[tuple[npt.NDArray[Any], ...]]:

@@ -22,7 +22,7 @@ from ultraspec._validation import open_input
 from ultraspec.bipartite import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.members import base_columns
-from ultraspec.partition import Partition
+from ultraspec.partition import Partition, VotePartition
 from ultraspec.phases import Model
 from ultraspec.rows import Block, Rows, sample_indices
 from ultraspec.space import check_finite
@@ -179,10 +179,11 @@ class Source:
             kept_edges = None
         kept_columns = getattr(self.model, "base_labels_", None) if self.fitted else None
         predicted = self._clusters is None
+        by_columns = self.is_ensemble and not isinstance(self.partition, VotePartition)
         ties = base = None
-        if edges or (predicted and not self.is_ensemble):
+        if edges or (predicted and not by_columns):
             ties = kept_edges[where] if kept_edges is not None else self.graph.edges(rows.prepared)
-        if self.is_ensemble and (columns or predicted):
+        if (columns and self.is_ensemble) or (predicted and by_columns):
             if kept_columns is not None:
                 base = kept_columns[where].astype(np.int32) + self.first_columns
             else:
@@ -190,7 +191,7 @@ class Source:
         if self._clusters is not None:
             codes = self._clusters[where]
         else:
-            codes = self.partition.label(edges_of(base) if base is not None else ties)  # type: ignore[arg-type]
+            codes = self.partition.label(edges_of(base) if by_columns else ties)  # type: ignore[arg-type]
         return Part(codes, rows.coordinates if points else None, ties if edges else None, base if columns else None)
 
     def _agrees(self, kept: npt.NDArray[np.int32]) -> bool:

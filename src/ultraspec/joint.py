@@ -1,0 +1,212 @@
+"""One clustering of the members' labels: U-SENC's two ways to join an ensemble, behind one interface.
+
+Takes finished members, gives clusters for any number asked for. What it keeps grows with the rows, so model files do
+without it: a `Partition` is enough to place further rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec import average, microclusters
+from ultraspec._consensus import ConsensusGraph, edges_of
+from ultraspec._spool import as_array
+from ultraspec.bipartite import Edges, FoundEdges, find_edges, largest_eigengap
+from ultraspec.engines import ThreadEngine
+from ultraspec.kmeans import Labels
+from ultraspec.linkage import Tree
+from ultraspec.members import base_columns
+from ultraspec.microclusters import Microclusters
+from ultraspec.partition import Partition, VotePartition, label_rows, lift_all
+from ultraspec.phases import Model
+from ultraspec.rows import Block, Rows
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Finished members.
+
+    Attributes
+    ----------
+    models : list of Model
+        What labels further rows.
+    base_labels : ndarray or SpooledMatrix of shape (n, m)
+        Labels of the rows that were fitted.
+    rows : Rows or None
+        Those rows, prepared, where they are at hand.
+    """
+
+    models: list[Model]
+    base_labels: Any
+    rows: Rows | None
+
+    @property
+    def sizes(self) -> list[int]:
+        """Clusters of each member."""
+        return [model.partition.n_clusters for model in self.models]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """One clustering: what places rows, the labels of those that were fitted, and who backs them."""
+
+    partition: Partition
+    labels: Labels
+    confidence: npt.NDArray[np.float32]
+    n_iter: int
+
+
+class Joint(ABC):
+    """A way to join members."""
+
+    @classmethod
+    @abstractmethod
+    def build(
+        cls, members: Ensemble, n_clusters: int | Literal["auto"], regularization: float, engine: ThreadEngine
+    ) -> Joint:
+        """Join members for the first time."""
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, members: Ensemble, partition: Partition, regularization: float, engine: ThreadEngine) -> Joint:
+        """What `build` made, from members and the partition that came of it."""
+
+    @abstractmethod
+    def cut(
+        self,
+        n_clusters: int | Literal["auto"],
+        n_init: int,
+        max_iter: int,
+        seed: np.random.SeedSequence,
+        engine: ThreadEngine,
+    ) -> Joined:
+        """So many clusters."""
+
+    @abstractmethod
+    def lift(self, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
+        """Embedding of the rows that were fitted."""
+
+
+@dataclass(frozen=True)
+class TransferCut(Joint):
+    """The paper's: the graph of rows and base clusters is cut as that of rows and representatives is."""
+
+    micro: Microclusters
+    graph: ConsensusGraph
+
+    @classmethod
+    def build(
+        cls, members: Ensemble, n_clusters: int | Literal["auto"], regularization: float, engine: ThreadEngine
+    ) -> TransferCut:
+        """Microclusters, their graph and its eigenvectors."""
+        micro = microclusters.find(members.base_labels, engine)
+        return cls(micro, ConsensusGraph.build(micro, n_clusters, regularization, engine))
+
+    @classmethod
+    def restore(
+        cls, members: Ensemble, partition: Partition, regularization: float, engine: ThreadEngine
+    ) -> TransferCut:
+        """The same from eigenvectors that were taken before."""
+        micro = microclusters.find(members.base_labels, engine)
+        return cls(micro, ConsensusGraph.restore(micro, partition.spectrum, regularization))
+
+    def cut(
+        self,
+        n_clusters: int | Literal["auto"],
+        n_init: int,
+        max_iter: int,
+        seed: np.random.SeedSequence,
+        engine: ThreadEngine,
+    ) -> Joined:
+        """k-means of the microclusters' embedding; rows follow their microcluster."""
+        cut = self.graph.cut(n_clusters, n_init, max_iter, seed, engine)
+        labels, confidence = self.micro.spread(cut.labels, engine), self.micro.spread(cut.backing(self.micro), engine)
+        return Joined(cut.partition, labels, confidence, cut.n_iter)
+
+    def lift(self, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
+        """That of their microclusters."""
+        lifted = partition.lift(edges_of(self.micro.columns))
+        return np.stack([self.micro.spread(column, engine) for column in lifted.T.copy()], axis=1)
+
+
+@dataclass(frozen=True)
+class Average(Joint):
+    """Average linkage of the first member's representatives, and the vote of its edges."""
+
+    members: Ensemble
+    edges: Edges | FoundEdges
+    tree: Tree
+    regularization: float
+
+    @classmethod
+    def build(
+        cls, members: Ensemble, n_clusters: int | Literal["auto"], regularization: float, engine: ThreadEngine
+    ) -> Average:
+        """The first member's edges of all rows, and the tree of its representatives."""
+        edges, spectrum = cls._edges(members, engine), members.models[0].partition.spectrum
+        labels = as_array(members.base_labels)
+        tree = average.tree_of_members(spectrum, edges, labels, members.sizes, engine)
+        wanted = 1 if n_clusters == "auto" else n_clusters
+        if wanted > tree.n_leaves:
+            raise ValueError(
+                f"n_clusters={wanted} is more than the {tree.n_leaves} representatives of a member, which clusters are "
+                "made of. Ask for fewer clusters, or raise n_representatives."
+            )
+        return cls(replace(members, rows=None), edges, tree, regularization)
+
+    @classmethod
+    def restore(cls, members: Ensemble, partition: Partition, regularization: float, engine: ThreadEngine) -> Average:
+        """The same with a tree that was made before."""
+        assert isinstance(partition, VotePartition)
+        assert partition.tree is not None
+        return cls(replace(members, rows=None), cls._edges(members, engine), partition.tree, regularization)
+
+    @staticmethod
+    def _edges(members: Ensemble, engine: ThreadEngine) -> Edges | FoundEdges:
+        if members.rows is None:
+            raise ValueError("This model holds no rows: it came from a file or is a copy. Call cut(n_clusters, X).")
+        first = members.models[0]
+        return find_edges(members.rows, first.index, first.sigma, engine)
+
+    def cut(
+        self,
+        n_clusters: int | Literal["auto"],
+        n_init: int,  # noqa: ARG002
+        max_iter: int,  # noqa: ARG002
+        seed: np.random.SeedSequence,  # noqa: ARG002
+        engine: ThreadEngine,
+    ) -> Joined:
+        """A cut of the tree, in which there is no chance."""
+        spectrum = self.members.models[0].partition.spectrum
+        if n_clusters == "auto":
+            n_clusters = largest_eigengap(spectrum.eigenvalues, self.regularization)
+        partition = VotePartition(spectrum, self.tree.cut(n_clusters), n_clusters, self.tree)
+        found, labels = label_rows(self.edges, partition, engine)
+        base_labels, blocks, k = as_array(self.members.base_labels), self.edges.blocks(), found.n_clusters
+        share = average.backing(labels, base_labels, self.members.sizes, k, blocks, engine)
+        confidence = self.edges.room(np.float32)
+
+        def fill(span: tuple[int, int]) -> None:
+            confidence[slice(*span)] = share(slice(*span))
+
+        engine.map(fill, blocks)
+        return Joined(found, labels, as_array(confidence), 1)
+
+    def lift(self, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
+        """That of the first member's graph."""
+        return lift_all(self.edges, partition, engine)
+
+
+JOINTS: dict[str, type[Joint]] = {"transfer_cut": TransferCut, "average": Average}
+
+
+def consensus_edges(models: list[Model], partition: Partition, block: Block) -> Edges:
+    """Edges of prepared rows to what a consensus is a partition of: base clusters, or representatives."""
+    if isinstance(partition, VotePartition):
+        return models[0].edges(block)
+    return edges_of(base_columns(models, block))
