@@ -257,7 +257,17 @@ class TestPredict:
         first = next(blocks)
         assert rows.n_read <= _data.SHARE < len(rows.blocks())
         rest = list(blocks)
-        np.testing.assert_array_equal(np.concatenate([first, *rest]), np.tile(fitted.labels_, 40))
+        found = np.concatenate([labels for (labels,) in [first, *rest]])
+        np.testing.assert_array_equal(found, np.tile(fitted.labels_, 40))
+
+    @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npz"])
+    def test_an_ensemble_tells_its_confidence(self, shell, suffix):
+        shell.fine("fit", "x.npy", "-k", 3, "--ensemble", "-m", 4, "--seed", 0, "-o", f"a{suffix}", "--model", "m.u")
+        shell.fine("predict", "m.u", "x.npy", "-o", f"b{suffix}")
+        there, again = read_columns(shell.folder / f"a{suffix}"), read_columns(shell.folder / f"b{suffix}")
+        assert list(there) == list(again) == ["label", "confidence"]
+        for name in there:
+            np.testing.assert_array_equal(there[name], again[name])
 
 
 class TestEvaluate:

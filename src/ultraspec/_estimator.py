@@ -168,7 +168,7 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
         return self._new_rows(rows, self._space).read(*span)
 
     def _map_rows(
-        self, rows: Rows, function: Callable[[Block], npt.NDArray[Any]], out: Any, engine: ThreadEngine | None = None
+        self, rows: Rows, function: Callable[[Block], Any], out: Any, engine: ThreadEngine | None = None
     ) -> Any:
         """Fill `out` block by block with what `function` makes of prepared rows; opens an engine if none is given."""
 

@@ -29,7 +29,18 @@ HEADER = {"format", "version", "library", "estimator", "parameters", "facts"}
 COMMON = {"n_rows", "n_features", "feature_names", "n_iter", "labels_seed", "metric", "scale"}
 FACTS = {"USPEC": {*COMMON, "model"}, "USENC": {*COMMON, "members", "base_label_type"}}
 
-ONE_AXIS = ("offset", "starts", "eigenvalues", "degrees", "groups", "heights", "masses", "mean", "deviation")
+ONE_AXIS = (
+    "offset",
+    "starts",
+    "eigenvalues",
+    "degrees",
+    "groups",
+    "heights",
+    "masses",
+    "mean",
+    "deviation",
+    "majority",
+)
 
 MOST_FEATURES = 2**23
 LONGEST = 2.0**60  # of a point; with rows of so many features, drawn in by `prepare_new`, squares stay below 2^127
@@ -59,6 +70,8 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
         wanted |= {prefix + array: kind for array, kind in INDEX.items()} | _partition_arrays(prefix, arrays)
     if name == "USENC":
         wanted |= _partition_arrays("consensus.", arrays)
+        if "consensus.majority" in arrays:  # which older releases did not write
+            wanted["consensus.majority"] = np.int32
     if any(array in arrays for array in SCALING):
         wanted |= SCALING
     if "fingerprint" in arrays:  # which older releases did not write
@@ -317,6 +330,11 @@ def _check_consensus(facts: Header, arrays: Arrays, prefixes: list[str]) -> None
     votes = "consensus.groups" in arrays  # of the first member's representatives
     n_points = len(arrays[prefixes[0] + "representatives"]) if votes else sum(sizes)
     _check_partition("consensus.", arrays, n_points, facts["n_rows"])
+    majority = arrays.get("consensus.majority")
+    if majority is not None and not (
+        len(majority) == sum(sizes) and 0 <= majority.min() <= majority.max() < _n_clusters("consensus.", arrays)
+    ):
+        raise Flaw(f"its array consensus.majority does not give each of {sum(sizes)} base clusters a cluster.")
 
 
 def _n_clusters(prefix: str, arrays: Arrays) -> int:

@@ -21,10 +21,10 @@ import scipy.sparse
 
 from ultraspec._files import digest, write_whole
 from ultraspec._model_checks import check_member, is_entropy
-from ultraspec._validation import warn_user
+from ultraspec._validation import seed_sequence, warn_user
 from ultraspec._version import __version__
 from ultraspec.engines import ThreadEngine
-from ultraspec.members import Member
+from ultraspec.members import Member, Recipe
 from ultraspec.phases import Model
 from ultraspec.rows import Rows
 
@@ -112,6 +112,19 @@ class Checkpoint:
     def _digest(self, number: int, arrays: dict[str, Any]) -> str:
         """Checksum of a member's arrays that holds for this run and this member only."""
         return digest(f"{self._run} {number}", arrays)
+
+
+@contextlib.contextmanager
+def resume(folder: Any, random_state: Any, rows: Rows, recipe: Recipe, engine: ThreadEngine) -> Iterator[Any]:
+    """The seed of a fit, and its checkpoint, or None where there is no folder."""
+    if folder is None:
+        yield seed_sequence(random_state), None
+        return
+    seed = None if random_state is None else seed_sequence(random_state)
+    with engine.reporter.phase("checkpoint"):
+        facts = {"data": describe_data(rows, engine), "parameters": recipe.describe()}
+    with Checkpoint.open(folder, facts, seed) as checkpoint:
+        yield checkpoint.seed, checkpoint
 
 
 def describe_data(rows: Rows, engine: ThreadEngine) -> Facts:

@@ -190,6 +190,8 @@ def _describe(model: Any) -> tuple[Header, Arrays]:
         for number, member in enumerate(model._models):
             facts["members"].append(_add_model(member_name(number), member, arrays))
         arrays |= {f"consensus.{name}": array for name, array in model._consensus.arrays().items()}
+        if model._majority is not None:
+            arrays["consensus.majority"] = model._majority
     else:
         facts["model"] = _add_model("", model._model, arrays)
     return {"estimator": type(model).__name__, "parameters": parameters, "facts": facts}, arrays
@@ -234,6 +236,7 @@ def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
     model._n_rows, model._fingerprint = facts["n_rows"], arrays.get("fingerprint")
     if "members" in facts:
         model._joint, model._label_type = None, np.dtype(facts["base_label_type"])
+        model._majority = arrays.get("consensus.majority")
         model._models = [_take_model(member_name(i), s, arrays) for i, s in enumerate(facts["members"])]
         model._keep(partition_of_arrays(_named("consensus.", arrays)), facts["n_iter"])
     else:

@@ -190,6 +190,7 @@ def predict(
 
     Rows that were fitted get the labels that they had. Columns are found by
     their names if the model has names, and scaled as the fitted ones were.
+    An ensemble adds the confidence of each label.
     """
 
     def job() -> None:

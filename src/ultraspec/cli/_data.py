@@ -13,23 +13,28 @@ from ultraspec.engines import ThreadEngine
 from ultraspec.progress import Silent
 from ultraspec.rows import Rows
 
-Labels = npt.NDArray[np.int32]
-
 COUNT_ROWS = 2**22
 SHARE = 8  # blocks per thread that are labelled before they are written
 
 
-def label_blocks(model: Any, rows: Rows, reporter: Silent) -> Generator[Labels]:
-    """Labels of rows by a fitted model, in order, a few blocks at a time: nothing that grows with the rows is kept."""
+def label_blocks(model: Any, rows: Rows, reporter: Silent) -> Generator[tuple[npt.NDArray[Any], ...]]:
+    """Labels of rows by a fitted model, in order, a few blocks at a time: nothing that grows with the rows is kept.
+
+    With the labels of an ensemble comes the confidence in them.
+    """
+    backed = getattr(model, "_majority", None) is not None
     source = open_input(model, rows, reset=False)
     spans = source.blocks()
+
+    def label(span: tuple[int, int]) -> tuple[npt.NDArray[Any], ...]:
+        block = model._prepare_new(source, span)
+        return model._label_backed(block) if backed else (model._label(block),)
+
     with ThreadEngine(model.n_jobs) as engine, reporter.phase("labels"):
         reporter.begin_pass(len(spans))
         step = SHARE * engine.n_jobs
         for first in range(0, len(spans), step):
-            for found in engine.map(
-                lambda span: model._label(model._prepare_new(source, span)), spans[first : first + step]
-            ):
+            for found in engine.map(label, spans[first : first + step]):
                 reporter.advance()
                 yield found
             reporter.measure()

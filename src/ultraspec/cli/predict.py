@@ -22,12 +22,14 @@ def run(path: Path, source: Input, target: Path, *, jobs: int | None, force: boo
     """Label the rows of a file."""
     model = load_model(path, jobs)
     with source.open(screen, feature_names(model)) as rows:
-        _targets.check_room({target: rows.n_rows * 4})
+        types: dict[str, Any] = {"label": np.int32}
+        if getattr(model, "_majority", None) is not None:
+            types["confidence"] = np.float32
+        _targets.check_room({target: rows.n_rows * 4 * len(types)})
         started = time.perf_counter()
         sizes = Sizes(model.n_clusters_)
         with about(source.path), closing(label_blocks(model, rows, screen.reporter("predict"))) as found:
-            blocks = sizes.of((labels,) for labels in found)
-            write_columns(target, rows.n_rows, {"label": np.int32}, blocks, force=force)
+            write_columns(target, rows.n_rows, types, sizes.of(found), force=force)
         seconds = time.perf_counter() - started
     facts = {
         "command": "predict",
