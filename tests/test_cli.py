@@ -138,6 +138,21 @@ class TestFit:
         np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
         np.testing.assert_array_equal(np.load("a.npy"), np.load("c.npy"))
 
+    @pytest.mark.parametrize(
+        "words",
+        [["--discretize", "consensus", "--graph-rows", "1_500"], ["--ensemble", "-m", 4, "--consensus", "average"]],
+    )
+    def test_other_ways_to_find_clusters(self, shell, data, words):
+        shell.fine("fit", "x.npy", "-k", 3, "--seed", 0, *words, "-o", "a.npy", "--report", "r.html")
+        if "--ensemble" in words:
+            model = USENC(3, n_estimators=4, consensus="average", random_state=0)
+        else:
+            model = USPEC(3, discretize="consensus", graph_rows=1500, random_state=0)
+        np.testing.assert_array_equal(np.load("a.npy"), model.fit_predict(data[0]))
+        again = re.search(r"ultraspec fit x\.npy[^<\n]*", (shell.folder / "r.html").read_text(encoding="utf-8"))
+        shell.fine(*shlex.split(again[0])[1:], "-o", "b.npy")
+        np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
+
     def test_the_report_of_other_rows_does_not_name_them_as_the_fitted_ones(self, shell, data):
         np.save("some.npy", data[0][:500])
         shell.fine("fit", "x.npy", "-k", 3, "--seed", 0, "--model", "m.u")
@@ -175,17 +190,22 @@ class TestOptions:
         "starts": 2,
         "iterations": 50,
         "regularization": 0.5,
+        "discretize": "consensus",
+        "graph_rows": 999,
+        "consensus": "average",
         "seed": 11,
         "jobs": 1,
     }
 
     def test_every_option_reaches_its_parameter(self):
-        model = estimator(self.VALUES, ensemble=True)
-        for option, value in self.VALUES.items():
-            assert getattr(model, _options.PARAMETERS[option]) == value
+        for ensemble, others in ((True, _options.OF_SINGLES), (False, _options.OF_ENSEMBLES)):
+            values = {option: value for option, value in self.VALUES.items() if option not in others}
+            model = estimator(values, ensemble=ensemble)
+            for option, value in values.items():
+                assert getattr(model, _options.PARAMETERS[option]) == value
 
     def test_every_parameter_has_an_option(self):
-        known = set(inspect.signature(USENC).parameters) - {"verbose", "consensus"}
+        known = {*inspect.signature(USENC).parameters, *inspect.signature(USPEC).parameters} - {"verbose"}
         assert set(_options.PARAMETERS.values()) == known
         assert set(self.VALUES) == set(_options.PARAMETERS)
 
@@ -195,7 +215,8 @@ class TestOptions:
         assert isinstance(model.random_state, int)
 
     def test_the_help_tells_the_defaults(self):
-        defaults = {name: p.default for name, p in inspect.signature(USENC).parameters.items()}
+        both = {**inspect.signature(USPEC).parameters, **inspect.signature(USENC).parameters}
+        defaults = {name: p.default for name, p in both.items()}
         told = 0
         for kind in vars(_options).values():
             for option in getattr(kind, "__metadata__", ()):

@@ -41,7 +41,7 @@ class USPEC(RowEstimator):
         Nearest representatives each row is tied to, K.
     selection : {"hybrid", "random", "kmeans"}, default="hybrid"
         How representatives are chosen: k-means centres of a random sample, random rows, or k-means centres of all
-        rows (slow, rarely better).
+        rows (slow, rarely better, and of rows from files it keeps 8 bytes a row in memory).
     candidate_factor : int, default=10
         The sample of "hybrid" has this many times `n_representatives` rows.
     neighbors : {"approx", "exact"}, default="approx"

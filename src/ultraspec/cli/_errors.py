@@ -16,8 +16,9 @@ FULL = {errno.ENOSPC, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.E
 
 # Names of parameters that are no words of the language, and those that are, where they are meant as names.
 _OPTIONS = {parameter: "--" + name.replace("_", "-") for name, parameter in PARAMETERS.items() if name != "exact"}
-_PLAIN = [name for name in _OPTIONS if name not in ("metric", "selection", "checkpoint")]
-_NAMES = re.compile(rf"(?<![\w-])(?:({'|'.join(_PLAIN)})(?!\w)|(metric|selection|checkpoint)(?==| must))")
+_WORDS = ("metric", "selection", "checkpoint", "discretize", "consensus")
+_PLAIN = [name for name in _OPTIONS if name not in _WORDS]
+_NAMES = re.compile(rf"(?<![\w-])(?:({'|'.join(_PLAIN)})(?!\w)|({'|'.join(_WORDS)})(?==| must))")
 _COLUMNS = re.compile(r"(?<![\w-])columns=\[([^\]]*)\]")
 _INPUT = re.compile(r"(?<![\w-])(array|delimiter|decimal)=")
 _HEADER = re.compile(r"(?<![\w-])header=(True|False)")
