@@ -398,7 +398,7 @@ def test_a_file_that_appears_while_another_is_written_is_not_replaced(monkeypatc
 
 
 def test_file_systems_without_links(monkeypatch, model, path):
-    def refuse(*_):
+    def refuse(*_, **__):
         raise PermissionError(errno.EPERM, "no links here")
 
     monkeypatch.setattr(os, "link", refuse)
