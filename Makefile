@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-oldest check bench docs clean
+.PHONY: demo test test-oldest test-pandas check bench docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/python -m ultraspec demo
@@ -21,6 +21,17 @@ test-oldest: .venv-oldest/.ready
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --upgrade pip
 	.venv-oldest/bin/python -m pip install --quiet $(OLDEST) -e '.[models]' pytest pytest-xdist hypothesis polars psutil
+	@touch $@
+
+# Frames of pandas 3, which anndata keeps out of the environment of `make test`.
+PANDAS_TESTS := $(addprefix tests/test_,bad_input.py open_rows.py open_rows_errors.py consensus.py metrics.py uspec.py usenc.py)
+test-pandas: .venv-pandas/.ready
+	.venv-pandas/bin/python -m pytest -n auto $(PANDAS_TESTS) -k "frame or pandas or names or words or other_things or csv or format"
+
+.venv-pandas/.ready: pyproject.toml Makefile
+	$(PYTHON) -m venv .venv-pandas
+	.venv-pandas/bin/python -m pip install --quiet --upgrade pip
+	.venv-pandas/bin/python -m pip install --quiet 'pandas>=3' -e '.[files,models]' pytest pytest-xdist hypothesis polars psutil
 	@touch $@
 
 check: $(VENV)/.check
@@ -49,4 +60,4 @@ $(VENV)/.%: $(VENV)/bin/python pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest dist build docs/_build
+	rm -rf $(VENV) .venv-oldest .venv-pandas dist build docs/_build

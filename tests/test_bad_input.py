@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse
 from common import blobs, documents, frames, python, same_partition
@@ -323,7 +326,20 @@ def test_the_zero_row_is_named_where_representatives_come_from_a_sample(selectio
         ),
         (np.array([["a", "b"]] * 10), "Convert your data to numeric values explicitly"),
         ([["a", "b"]] * 10, "Convert your data to numeric values explicitly"),
-        (pd.DataFrame({"a": ["x"] * 10, "b": range(10)}), "could not convert string to float: "),
+        (pd.DataFrame({"a": ["x"] * 10, "b": range(10)}), "X: column 'a' ("),
+        (pd.DataFrame({"a": ["x"] * 10, "b": range(10)}), ") must hold numbers. Pass X[['b']], which do, or turn"),
+        (pd.DataFrame({"a": pd.date_range("2020", periods=10), "b": range(10)}), "X: column 'a' (datetime64["),
+        (pd.DataFrame({"a": pd.timedelta_range("1s", periods=10), "b": range(10)}), "X: column 'a' (timedelta64["),
+        (
+            pd.DataFrame({"a": pd.Categorical(["x"] * 10), "b": range(10)}),
+            "X: column 'a' (category) must hold numbers.",
+        ),
+        (pd.DataFrame({"a": ["x"] * 10}), "must hold numbers. Turn these into numbers first."),
+        (pl.DataFrame({"a": ["x"] * 10, "b": range(10)}), "X: column 'a' (String) must hold numbers."),
+        (
+            pl.DataFrame({"a": [datetime.date(2020, 1, 1)] * 10, "b": range(10)}),
+            "X: column 'a' (Date) must hold numbers.",
+        ),
         (np.ones((10, 3)) + 1j, "Complex data not supported"),
         (scipy.sparse.csr_array(np.ones((10, 3)) + 1j), "Complex data not supported"),
         (np.ones(10), "Expected 2D array, got 1D array instead"),
@@ -526,6 +542,22 @@ def test_documents_without_words():
     model = USPEC(4, random_state=0).fit(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert len(set(model.labels_[1000:])) == 1
+
+
+@pytest.mark.parametrize("path", ["points.csv", Path("points.csv")])
+@pytest.mark.parametrize("method", ["fit", "predict"])
+def test_a_path_is_answered_with_the_way_to_open_it(model, path, method):
+    with pytest.raises(TypeError, match=r"X is a path, 'points.csv'. Open the file first: .*open_rows\('points.csv'\)"):
+        getattr(model, method)(path)
+
+
+def test_frames_of_any_numbers():
+    X = np.random.default_rng(0).integers(0, 9, size=(300, 3))
+    labels = USPEC(2, random_state=0).fit_predict(X)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    mixed = frame.astype({"a": "category", "b": "Int64", "c": object})
+    for other in (mixed, pl.DataFrame(frame).with_columns(pl.col("a").cast(pl.Decimal(10, 2)))):
+        np.testing.assert_array_equal(USPEC(2, random_state=0).fit_predict(other), labels)
 
 
 def test_dates_are_refused_in_words():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +32,19 @@ def make(folder, **options):
 def labels():
     model = make(None).fit(X)
     return model.labels_, model.base_labels_
+
+
+@pytest.fixture(scope="module")
+def finished_once(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished")
+    make(folder).fit(X)
+    return folder
+
+
+@pytest.fixture
+def finished(finished_once, tmp_path):
+    """The folder of a run that has ended, for one test alone."""
+    return Path(shutil.copytree(finished_once, tmp_path / "finished"))
 
 
 @pytest.fixture
@@ -73,41 +89,62 @@ def test_only_missing_members_are_made(tmp_path, labels, members_run):
     assert members_run == [1, 4]
 
 
-CHILD = """
-import sys
+NURSERY = """
+import os, sys
 import numpy as np
 from ultraspec import USENC, datasets
 X, _ = datasets.generate("sf", 3000, random_state=0)
-folder, n_jobs, out = sys.argv[1:]
-options = {"n_estimators": 5, "n_representatives": 150, "random_state": 0, "n_jobs": int(n_jobs)}
-np.save(out, USENC(4, **options, checkpoint=folder or None).fit(X).labels_)
+def fit(folder, n_jobs, out):
+    options = {"n_estimators": 5, "n_representatives": 150, "random_state": 0, "n_jobs": int(n_jobs)}
+    np.save(out, USENC(4, **options, checkpoint=folder or None).fit(X).labels_)
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        fit(*line.rstrip().split(","))
+        os._exit(0)
+    print(child, flush=True)
+    print(os.waitpid(child, 0)[1], flush=True)
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+@pytest.fixture(scope="module")
+def nursery():
+    """A process that starts fits in processes of their own, and has imported all they need."""
+    command = [sys.executable, "-c", NURSERY]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+
+        def start(*words):
+            print(*words, sep=",", file=process.stdin, flush=True)
+            return int(process.stdout.readline())
+
+        yield start, lambda: int(process.stdout.readline())
+        process.stdin.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_killed_fit_resumes_and_ends_with_the_same_bits(tmp_path, n_jobs):
+def test_a_killed_fit_resumes_and_ends_with_the_same_bits(tmp_path, nursery, n_jobs):
     """Killed at random moments from its first file on, again and again; the last attempt is left to end."""
-
-    def start(folder, out):
-        return subprocess.Popen([sys.executable, "-c", CHILD, str(folder), str(n_jobs), str(tmp_path / out)], cwd=ROOT)
-
-    assert start("", "whole.npy").wait(120) == 0
+    start, end = nursery
+    start("", n_jobs, tmp_path / "whole.npy")
+    assert end() == 0
     folder = tmp_path / "run"
     folder.mkdir()
     random = np.random.default_rng(n_jobs)
-    kills = 0
+    statuses = []
     for _ in range(5):
         before = len(list(folder.iterdir()))
-        child = start(folder, "unused.npy")
-        while child.poll() is None and len(list(folder.iterdir())) <= before:
-            time.sleep(0.002)
-        time.sleep(random.uniform(0, 0.08))
-        kills += child.poll() is None
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-    assert kills >= 2
-    assert start(folder, "resumed.npy").wait(120) == 0
+        child = start(folder, n_jobs, tmp_path / "unused.npy")
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            while len(list(folder.iterdir())) <= before:
+                os.kill(child, 0)
+                time.sleep(0.002)
+            time.sleep(random.uniform(0, 0.08))
+            os.kill(child, signal.SIGKILL)
+        statuses.append(end())
+    assert statuses.count(signal.SIGKILL) >= 2
+    start(folder, n_jobs, tmp_path / "resumed.npy")
+    assert end() == 0
     assert (tmp_path / "resumed.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
 
@@ -166,17 +203,59 @@ def replace_by_text(path):
 @pytest.mark.parametrize(
     "damage", [truncate, empty, garble, garble_head, replace_by_another, replace_by_a_pickle, replace_by_text]
 )
-def test_a_damaged_member_is_noticed_and_made_anew(tmp_path, labels, members_run, damage):
-    make(tmp_path).fit(X)
-    members_run.clear()
-    damage(tmp_path / "member-0002.npz")
+def test_a_damaged_member_is_noticed_and_made_anew(finished, labels, members_run, damage):
+    damage(finished / "member-0002.npz")
     with pytest.warns(UserWarning, match=r"member-0002.npz' is damaged \(.*this member is made anew"):
-        model = make(tmp_path).fit(X)
+        model = make(finished).fit(X)
     assert members_run == [2]
     same(model, labels)
     members_run.clear()
-    make(tmp_path).fit(X)
+    make(finished).fit(X)
     assert members_run == []
+
+
+def forge(path, change):
+    """Change arrays of a member and give it a checksum that is right, as somebody who means harm would."""
+    facts = json.loads((path.parent / checkpoint.HEADER).read_text())
+    folder = checkpoint.Checkpoint(path.parent, facts)
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files if name != "digest"}
+    change(arrays)
+    np.savez(path, **arrays, digest=np.array(folder._digest(2, arrays)))
+
+
+FORGERIES = {
+    "a few labels": lambda a: a.update(labels=a["labels"][:7]),
+    "labels beyond the clusters": lambda a: a.update(labels=a["labels"] + np.uint8(200)),
+    "labels below zero": lambda a: a.update(labels=a["labels"].astype(np.int64) - 1),
+    "no labels": lambda a: a.pop("labels"),
+    "no centres": lambda a: a.pop("cluster_centers"),
+    "other features": lambda a: a.update(representatives=a["representatives"][:, :1]),
+    "lists that point elsewhere": lambda a: a.update(lists=a["lists"] + np.uint16(60_000)),
+    "another type": lambda a: a.update(vectors=a["vectors"].astype(np.float64)),
+    "NaN": lambda a: a.update(vectors=a["vectors"] * np.float32(np.nan)),
+    "many sigmas": lambda a: a.update(sigma=np.ones(3)),
+    "a negative sigma": lambda a: a.update(sigma=np.asarray(-1.0)),
+    "no neighbours": lambda a: a.update(n_neighbors=np.asarray(0)),
+    "something else": lambda a: a.update(more=np.ones(3)),
+}
+
+
+@pytest.mark.parametrize("change", FORGERIES.values(), ids=FORGERIES)
+def test_a_member_with_a_right_checksum_and_wrong_contents_is_made_anew(finished, labels, members_run, change):
+    forge(finished / "member-0002.npz", change)
+    with pytest.warns(UserWarning, match=r"member-0002.npz' is damaged \(.*this member is made anew"):
+        model = make(finished).fit(X)
+    assert members_run == [2]
+    same(model, labels)
+
+
+@pytest.mark.parametrize("seed", [None, "x", -1, 1.5, [], [1, "x"], 2**5000])
+def test_a_header_without_a_seed_is_refused(finished, seed):
+    header = finished / checkpoint.HEADER
+    header.write_text(json.dumps({**json.loads(header.read_text()), "seed": seed}))
+    with pytest.raises(ValueError, match="has no valid seed"):
+        make(finished, random_state=None).fit(X)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ class TestFit:
         facts = shell.facts("fit", "x.npy", "-k", 3, "--seed", 0, "-o", "l.npy", "--model", "m.u")
         sizes = np.bincount(fitted.labels_).tolist()
         assert (facts["rows"], facts["features"], facts["clusters"], facts["sizes"]) == (2000, 2, 3, sizes)
+        assert facts["sizes"] == np.bincount(np.load("l.npy")).tolist()  # in the order of the labels
         assert facts["outputs"] == {"labels": str(shell.folder / "l.npy"), "model": str(shell.folder / "m.u")}
         out = shell.fine("fit", "x.npy", "-k", 3, "--seed", 0)
         assert re.search(r"^Sizes +" + ", ".join(f"{n:,}" for n in sorted(sizes, reverse=True)), out, re.M)
@@ -94,6 +95,27 @@ class TestFit:
             expected = USPEC(3, random_state=0).fit_predict(data[0][:, ::-1])
             np.testing.assert_array_equal(np.load("l.npy"), expected)
 
+    def test_csv_of_other_habits(self, shell, data, fitted):
+        lines = [";".join(f"{x:.9g}".replace(".", ",") for x in row) for row in data[0]]
+        (shell.folder / "t.csv").write_text("\n".join(lines))
+        words = ["fit", "t.csv", "-k", 3, "--seed", 0, "-o", "l.npy", "--report", "r.html"]
+        line = shell.refused(*words)
+        assert line.endswith("Try --delimiter=';' and --decimal=','.")
+        code, _, err = shell(*words, "--delimiter", ";", "--decimal", ",")
+        assert code == 0
+        assert "warning" not in err
+        np.testing.assert_array_equal(np.load("l.npy"), fitted.labels_)
+        page = (shell.folder / "r.html").read_text(encoding="utf-8")
+        assert "--delimiter &#x27;;&#x27; --decimal ," in page
+
+    def test_guesses_about_a_csv_are_told(self, shell):
+        (shell.folder / "t.csv").write_text("\n".join(["2019,2020", *(f"{i % 7},{i % 5}" for i in range(50))]))
+        assert "If that is wrong, pass --header; if it is right, --no-header" in shell("fit", "t.csv", "-k", 2)[2]
+        (shell.folder / "t.csv").write_text("\n".join([",x,y", *(f"{i},{i % 7},{i % 5}" for i in range(50))]))
+        assert "choose columns by number, as in --columns 0,1." in shell("fit", "t.csv", "-k", 2)[2]
+        assert shell.facts("fit", "t.csv", "-k", 2)["features"] == 2
+        assert shell.facts("fit", "t.csv", "-k", 2, "--columns", "0,1,2")["features"] == 3
+
     def test_an_array_of_an_archive(self, shell, data, fitted):
         np.savez("two.npz", other=np.zeros((5, 2)), mine=data[0])
         shell.fine("fit", "two.npz", "--array", "mine", "-k", 3, "--seed", 0, "-o", "l.npy")
@@ -106,6 +128,39 @@ class TestFit:
         shell.fine(*words, "-o", "b.npy")
         np.testing.assert_array_equal(np.load("a.npy"), fitted_ensemble.labels_)
         np.testing.assert_array_equal(np.load("b.npy"), fitted_ensemble.labels_)
+
+    def test_a_checkpoint_without_a_seed_shows_one_and_goes_on_with_it(self, shell):
+        words = ["fit", "x.npy", "-k", 3, "--ensemble", "-m", 4]
+        seed = shell.facts(*words, "--checkpoint", "members", "-o", "a.npy")["seed"]
+        (shell.folder / "members" / "member-0002.npz").unlink()
+        assert f"Seed        {seed}\n" in shell.fine(*words, "--checkpoint", "members", "-o", "b.npy")
+        shell.fine(*words, "--seed", seed, "-o", "c.npy")
+        np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
+        np.testing.assert_array_equal(np.load("a.npy"), np.load("c.npy"))
+
+    @pytest.mark.parametrize(
+        "words",
+        [["--discretize", "consensus", "--graph-rows", "1_500"], ["--ensemble", "-m", 4, "--consensus", "average"]],
+    )
+    def test_other_ways_to_find_clusters(self, shell, data, words):
+        shell.fine("fit", "x.npy", "-k", 3, "--seed", 0, *words, "-o", "a.npy", "--report", "r.html")
+        if "--ensemble" in words:
+            model = USENC(3, n_estimators=4, consensus="average", random_state=0)
+        else:
+            model = USPEC(3, discretize="consensus", graph_rows=1500, random_state=0)
+        np.testing.assert_array_equal(np.load("a.npy"), model.fit_predict(data[0]))
+        again = re.search(r"ultraspec fit x\.npy[^<\n]*", (shell.folder / "r.html").read_text(encoding="utf-8"))
+        shell.fine(*shlex.split(again[0])[1:], "-o", "b.npy")
+        np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
+
+    def test_the_report_of_other_rows_does_not_name_them_as_the_fitted_ones(self, shell, data):
+        np.save("some.npy", data[0][:500])
+        shell.fine("fit", "x.npy", "-k", 3, "--seed", 0, "--model", "m.u")
+        for name, fitted in (("x.npy", True), ("some.npy", False)):
+            shell.fine("report", "m.u", name, "-o", "r.html", "--force")
+            page = (shell.folder / "r.html").read_text(encoding="utf-8")
+            assert (f"ultraspec fit {name} -k 3" in page) == fitted
+            assert ("# DATA: the 2,000 rows that were fitted" in page) != fitted
 
     def test_the_report_tells_the_command_that_repeats_the_run(self, shell):
         import html
@@ -135,17 +190,22 @@ class TestOptions:
         "starts": 2,
         "iterations": 50,
         "regularization": 0.5,
+        "discretize": "consensus",
+        "graph_rows": 999,
+        "consensus": "average",
         "seed": 11,
         "jobs": 1,
     }
 
     def test_every_option_reaches_its_parameter(self):
-        model = estimator(self.VALUES, ensemble=True)
-        for option, value in self.VALUES.items():
-            assert getattr(model, _options.PARAMETERS[option]) == value
+        for ensemble, others in ((True, _options.OF_SINGLES), (False, _options.OF_ENSEMBLES)):
+            values = {option: value for option, value in self.VALUES.items() if option not in others}
+            model = estimator(values, ensemble=ensemble)
+            for option, value in values.items():
+                assert getattr(model, _options.PARAMETERS[option]) == value
 
     def test_every_parameter_has_an_option(self):
-        known = set(inspect.signature(USENC).parameters) - {"verbose", "consensus"}
+        known = {*inspect.signature(USENC).parameters, *inspect.signature(USPEC).parameters} - {"verbose"}
         assert set(_options.PARAMETERS.values()) == known
         assert set(self.VALUES) == set(_options.PARAMETERS)
 
@@ -155,7 +215,8 @@ class TestOptions:
         assert isinstance(model.random_state, int)
 
     def test_the_help_tells_the_defaults(self):
-        defaults = {name: p.default for name, p in inspect.signature(USENC).parameters.items()}
+        both = {**inspect.signature(USPEC).parameters, **inspect.signature(USENC).parameters}
+        defaults = {name: p.default for name, p in both.items()}
         told = 0
         for kind in vars(_options).values():
             for option in getattr(kind, "__metadata__", ()):
@@ -217,7 +278,17 @@ class TestPredict:
         first = next(blocks)
         assert rows.n_read <= _data.SHARE < len(rows.blocks())
         rest = list(blocks)
-        np.testing.assert_array_equal(np.concatenate([first, *rest]), np.tile(fitted.labels_, 40))
+        found = np.concatenate([labels for (labels,) in [first, *rest]])
+        np.testing.assert_array_equal(found, np.tile(fitted.labels_, 40))
+
+    @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npz"])
+    def test_an_ensemble_tells_its_confidence(self, shell, suffix):
+        shell.fine("fit", "x.npy", "-k", 3, "--ensemble", "-m", 4, "--seed", 0, "-o", f"a{suffix}", "--model", "m.u")
+        shell.fine("predict", "m.u", "x.npy", "-o", f"b{suffix}")
+        there, again = read_columns(shell.folder / f"a{suffix}"), read_columns(shell.folder / f"b{suffix}")
+        assert list(there) == list(again) == ["label", "confidence"]
+        for name in there:
+            np.testing.assert_array_equal(there[name], again[name])
 
 
 class TestEvaluate:
@@ -239,6 +310,12 @@ class TestEvaluate:
         for truth in ("t.parquet:species", "t.csv:species", "t.parquet", "t.npz", "t.npz:y"):
             assert shell.facts("evaluate", "y.npy", truth)["ari"] == 1.0
         assert shell.facts("evaluate", "t.parquet", "t.csv", "--column", "species")["ari"] == 1.0
+
+    @pytest.mark.parametrize(("sign", "word"), [(";", ";"), ("\t", "\\t"), ("\t", "tab")])
+    def test_other_delimiters(self, shell, data, sign, word):
+        (shell.folder / "t.csv").write_text("\n".join([f"a{sign}label", *(f"x{sign}{n}" for n in data[1])]))
+        assert shell.facts("evaluate", "y.npy", "t.csv", "--delimiter", word)["ari"] == 1.0
+        assert "must be one character" in shell.refused("evaluate", "y.npy", "t.csv", "--delimiter", ";;")
 
     def test_lengths_must_agree(self, shell):
         np.save("short.npy", np.zeros(7, int))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 from cli_tools import Shell, circles, write_data
+from common import python
 
 from ultraspec import USPEC, save
 from ultraspec.cli import main
@@ -28,7 +30,8 @@ def folder(tmp_path_factory):
     np.save(folder / "nan.npy", np.where(np.arange(len(X))[:, None] == 77, np.nan, X))
     np.save(folder / "zeros.npy", np.where(np.arange(len(X))[:, None] == 5, 0.0, X))
     np.save(folder / "huge.npy", X.astype(float) * 1e300)
-    (folder / "garbage.npy").write_bytes(b"garbage")
+    for suffix in ("npy", "npz", "h5", "parquet"):
+        (folder / f"garbage.{suffix}").write_bytes(b"garbage")
     (folder / "cut.npy").write_bytes((folder / "x.npy").read_bytes()[:-100])
     for name in ("empty.npy", "empty.csv", "empty.parquet"):
         (folder / name).touch()
@@ -116,6 +119,9 @@ def test_bad_data(shell, name, says, more):
         (["x.npy", "-k", "3", "--scale", "fancy"], "--scale must be 'none' or 'standard'"),
         (["x.npy", "-k", "3", "--estimators", "3"], "--estimators is for ensembles: pass --ensemble too."),
         (["x.npy", "-k", "3", "--checkpoint", "there"], "--checkpoint is for ensembles"),
+        (["x.npy", "-k", "3", "--ensemble", "--graph-rows", "9"], "--graph-rows is not for ensembles"),
+        (["x.npy", "-k", "3", "--discretize", "magic"], "--discretize must be one of"),
+        (["x.npy", "-k", "3", "--ensemble", "--consensus", "magic"], "--consensus must be one of"),
         (["x.npy", "-k", "3", "--ensemble", "--base-clusters", "5"], "--base-clusters must be two numbers"),
         (["x.npy", "-k", "3", "--ensemble", "--base-clusters", "9,5"], "--base-clusters[1] must be"),
         (["x.npy", "-k", "3", "--ensemble", "--checkpoint", "x.npy"], "--checkpoint='x.npy' is a file"),
@@ -131,6 +137,53 @@ def test_bad_data(shell, name, says, more):
 )
 def test_bad_options(shell, words, says):
     assert says in shell.refused("fit", *words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit", "missing.npy", "-k", "3"],
+        ["fit", "x.npy", "-k", "some"],
+        ["fit", "x.npy", "-k", "3", "-o", "no/labels.npy"],
+        ["fit", "x.npy", "-k", "3", "--scale", "fancy"],
+        ["predict", "missing.u", "x.npy", "-o", "l.npy"],
+        ["predict", "m.u", "missing.npy", "-o", "l.npy"],
+        ["report", "m.u", "x.npy", "-o", "r.pdf"],
+        ["evaluate", "missing.npy", "y.npy"],
+        ["demo", "--rows", "none"],
+    ],
+)
+def test_trivial_mistakes_are_told_before_anything_slow_is_imported(folder, words):
+    code = f"""
+        import json, os, sys
+        os.chdir({str(folder)!r})
+        from ultraspec.cli import main
+        code = main({words!r})
+        print(json.dumps([code, [name for name in ("numba", "scipy", "sklearn", "pandas") if name in sys.modules]]))
+    """
+    assert python(code) == [2, []]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit", "garbage.npz", "-k", "3"],
+        ["fit", "garbage.h5", "-k", "3"],
+        ["fit", "garbage.parquet", "-k", "3"],
+        ["fit", "nan.npy", "-k", "3"],
+        ["fit", "x.npy", "-k", "3", "--columns", "0,0"],
+        ["fit", "x.npy", "-k", "3", "-p", "1e3"],
+        ["fit", "x.npy", "-k", "3", "--regularization", "much"],
+        ["predict", "four.u", "x.npy", "-o", "l.npy"],
+        ["predict", "m.u", "one.parquet", "-o", "l.npy"],
+        ["predict", "m.u", "x.npy", "--columns", "0", "-o", "l.npy"],
+    ],
+)
+def test_messages_are_free_of_python(shell, words):
+    line = shell.refused(*words)
+    assert not re.search(r"Error|BadZipFile|ArrowInvalid|sklearn|open_rows|USPEC|\bX\b|Input should|n_\w+|=\[", line), (
+        line
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,6 +205,15 @@ def test_bad_options(shell, words, says):
 def test_bad_outputs_are_found_before_the_fit(shell, monkeypatch, words, says):
     monkeypatch.setattr(USPEC, "fit", lambda *_: pytest.fail("the fit was started"))
     assert says in shell.refused("fit", "x.npy", "-k", 3, *words)
+
+
+@pytest.mark.parametrize("option", ["-o", "--model", "--report"])
+@pytest.mark.parametrize("more", [[], ["--force"]])
+def test_nothing_is_written_into_a_folder_that_is_read(shell, monkeypatch, option, more):
+    monkeypatch.setattr(USPEC, "fit", lambda *_: pytest.fail("the fit was started"))
+    name = {"-o": "labels.parquet", "--model": "m.u", "--report": "r.html"}[option]
+    line = shell.refused("fit", "parts", "--columns", "a", "-k", 1, option, f"parts/{name}", *more)
+    assert line.startswith(f"{option} parts/{name} is within {shell.folder / 'parts'}, the folder that is read.")
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that nobody can write to")
@@ -191,7 +253,7 @@ def test_an_existing_file_stays_unless_forced(shell, tmp_path):
         ("half.u", "x.npy", "half.u"),
         ("x.npy", "x.npy", "x.npy: not a model file"),
         ("m.u", "one.parquet", "no column named 'x1'"),
-        ("four.u", "x.npy", "x.npy has 2 features, but USPEC is expecting 4"),
+        ("four.u", "x.npy", "x.npy has 2 features, but the model is expecting 4"),
         ("m.u", "nan.npy", "nan.npy contains NaN in column 'x0', row 77"),
         ("m.u", "missing.npy", "no file"),
         ("m.u", "empty.csv", "empty.csv is empty"),

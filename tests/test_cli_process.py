@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -138,6 +140,8 @@ class TestEnds:
         process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL
         assert all(name.endswith(".tmp") for name in os.listdir(tmp_path))
+        if hasattr(os, "O_TMPFILE"):
+            assert os.listdir(tmp_path) == []
 
     @posix
     def test_killed_while_fitting_over_an_old_file(self, tmp_path):
@@ -206,10 +210,19 @@ class TestEnds:
         assert err == ""
 
 
+def scratch_sizes(folder, process):
+    """Sizes of the files that a command is writing: those with a name to be replaced, and those without any."""
+    yield from (path.stat().st_size for path in folder.glob(".ultraspec-*.tmp"))
+    for opened in Path(f"/proc/{process.pid}/fd").glob("*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(opened).startswith(f"{folder}/"):
+                yield opened.stat().st_size
+
+
 def wait_for_scratch(folder, process, n_bytes=2**20):
     """Wait until a command has written some of its output."""
     until = time.monotonic() + 60
-    while not any(path.stat().st_size > n_bytes for path in folder.glob(".ultraspec-*.tmp")):
+    while not any(size > n_bytes for size in scratch_sizes(folder, process)):
         assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < until
         time.sleep(0.01)

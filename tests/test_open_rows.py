@@ -209,6 +209,10 @@ def test_types_of_columns(tmp_path):
 
 # Choices that formats leave
 
+LEFT_OUT = "the first column has no name, so it was taken for the row numbers that pandas writes, and left out."
+AS_ROW = "was taken for the first row. If that is wrong, pass header=True; if it is right, header=False says so."
+AS_NAMES = "was taken for names. If that is wrong, pass header=False; if it is right, header=True says so."
+
 
 def test_the_index_of_a_frame_is_no_feature(tmp_path):
     table = pd.DataFrame({"a": [1.0, 2, 5], "id": [9, 4, 8], "b": [3.0, 4, 6]}).set_index("id")
@@ -223,26 +227,40 @@ def test_the_index_of_a_frame_is_no_feature(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "header", "names", "rows"),
+    ("text", "header", "names", "rows", "told"),
     [
-        ("a,b\n1,2\n", None, ["a", "b"], [[1, 2]]),
-        ("1,2\n3,4\n", None, None, [[1, 2], [3, 4]]),
-        ("1,2\n", None, None, [[1, 2]]),
-        ("0,1\n3,4\n", None, ["0", "1"], [[3, 4]]),  # what pandas writes without names
-        (",0,1\n0,3,4\n", None, ["0", "1"], [[3, 4]]),
-        ("0,1\n3,4\n", False, None, [[0, 1], [3, 4]]),
-        ("1990,1991\n3,4\n", True, ["1990", "1991"], [[3, 4]]),
-        ("\ufeffa,b\n1,2\n", None, ["a", "b"], [[1, 2]]),
-        ('"x, y","z\nw"\n1,2\n', None, ["x, y", "z\nw"], [[1, 2]]),
-        ("a,b\ntrue,1e3\nfalse,-2\n", None, ["a", "b"], [[1, 1000], [0, -2]]),
+        ("a,b\n1,2\n", None, ["a", "b"], [[1, 2]], []),
+        ("1,2\n3,4\n", None, None, [[1, 2], [3, 4]], [AS_ROW]),
+        ("1990,1991\n3,4\n", None, None, [[1990, 1991], [3, 4]], [AS_ROW]),
+        ("1,2\n", None, None, [[1, 2]], [AS_ROW]),
+        ("1.5,2\n", None, None, [[1.5, 2]], []),  # numbers that nobody calls columns by
+        ("7,7\n", None, None, [[7, 7]], []),
+        ("0,1\n3,4\n", None, ["0", "1"], [[3, 4]], [AS_NAMES]),  # what pandas writes without names
+        (",0,1\n0,3,4\n", None, ["0", "1"], [[3, 4]], [LEFT_OUT, AS_NAMES]),
+        (",a,b\n0,3,4\n", None, ["a", "b"], [[3, 4]], [LEFT_OUT]),
+        ("0,1\n3,4\n", False, None, [[0, 1], [3, 4]], []),
+        ("1990,1991\n3,4\n", True, ["1990", "1991"], [[3, 4]], []),
+        ("\ufeffa,b\n1,2\n", None, ["a", "b"], [[1, 2]], []),
+        ('"x, y","z\nw"\n1,2\n', None, ["x, y", "z\nw"], [[1, 2]], []),
+        ("a,b\ntrue,1e3\nfalse,-2\n", None, ["a", "b"], [[1, 1000], [0, -2]], []),
     ],
 )
-def test_first_lines_of_csv_files(tmp_path, text, header, names, rows):
+def test_first_lines_of_csv_files(tmp_path, recwarn, text, header, names, rows, told):
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
     found = open_rows(tmp_path / "t.csv", header=header)
     assert found.names == names
     assert found.read(0, 9).tolist() == rows
+    assert all(part in str(warning.message) for warning, part in zip(recwarn, told, strict=True))
+    assert {warning.filename for warning in recwarn} <= {__file__}
+    recwarn.clear()
     assert pickle.loads(pickle.dumps(found)).read(0, 9).tolist() == rows
+    assert not recwarn.list
+
+
+def test_a_nameless_first_column_that_is_chosen(tmp_path, recwarn):
+    (tmp_path / "t.csv").write_text(",a,b\n7,3,4\n")
+    assert open_rows(tmp_path / "t.csv", [0, 1, 2]).read(0, 9).tolist() == [[7, 3, 4]]
+    assert not recwarn.list
 
 
 def test_csv_types_may_widen_later(tmp_path):

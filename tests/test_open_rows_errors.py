@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gzip
 import os
+import pickle
 import re
 
 import h5py
@@ -228,12 +229,40 @@ def test_columns_that_cannot_be_chosen(tmp_path, name):
         ("a,a\n1,2\n", ["more than one column named 'a'"]),
         ("a,b\n", ["no rows"]),
         ("\n\n", ["no lines"]),
-        ("\x00 no text", ["no lines"]),
+        ("\x00 no text", ["UTF-16 or no text at all"]),
+        ("a;b\n1,5;2,5\n", ["Try delimiter=';' and decimal=','"]),
+        ("a b\n1 2\n", ["Try delimiter=' '"]),
+        ("# made by hand\na,b\n1,2\n", ["'# made by hand' looks like a comment", "grep -v '^#' t.csv"]),
+        ("a,b\n1,2\n% end\n", ["'% end' looks like a comment"]),
+        ("a,b\n\x1b[31m\n", ["got 1:  [31m"]),  # what a terminal would obey is not shown
     ],
 )
 def test_csv_files_that_are_no_tables(tmp_path, text, words):
     (tmp_path / "t.csv").write_text(text)
     refused(tmp_path / "t.csv", *words)
+
+
+def test_csv_files_in_other_encodings(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n", encoding="utf-16")
+    refused(tmp_path / "t.csv", "is not text in UTF-8, but in UTF-16", "iconv -f UTF-16 -t UTF-8 t.csv")
+    (tmp_path / "t.csv").write_text("größe,b\n1,2\n", encoding="latin-1")
+    refused(tmp_path / "t.csv", "is not text in UTF-8", "iconv -f LATIN1 -t UTF-8 t.csv")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress("a;b\n1;2\n".encode("utf-16-le")))
+    refused(tmp_path / "t.csv.gz", "UTF-16")
+
+
+def test_decimal_commas(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b\n1,5;2\n-3,25;1e3\n")
+    refused(tmp_path / "t.csv", "Try decimal=','", delimiter=";")
+    with pytest.raises(ValueError, match="',' cannot both separate values and be the decimal sign"):
+        open_rows(tmp_path / "t.csv", decimal=",")
+    rows = open_rows(tmp_path / "t.csv", delimiter=";", decimal=",")
+    assert rows.read(0, 9).tolist() == [[1.5, 2], [-3.25, 1000]]
+    assert pickle.loads(pickle.dumps(rows)).read(0, 9).tolist() == rows.read(0, 9).tolist()
+    (tmp_path / "t.tsv").write_text("a\tb\n1,5\t2,5\n")
+    assert open_rows(tmp_path / "t.tsv", decimal=",").read(0, 9).tolist() == [[1.5, 2.5]]
+    (tmp_path / "t.tsv").write_text("0,5\t0,25\n1,5\t2,5\n")
+    assert open_rows(tmp_path / "t.tsv", decimal=",").read(0, 9).tolist() == [[0.5, 0.25], [1.5, 2.5]]
 
 
 def test_damaged_gzip(tmp_path):

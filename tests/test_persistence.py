@@ -268,6 +268,9 @@ def test_a_loaded_model_can_be_fitted_anew(model, saved):
 def test_cut_refuses_other_rows(model, saved):
     with pytest.raises(ValueError, match="X has 599 rows, but 600 rows were fitted"):
         load(saved).cut(3, X[1:])
+    for others in (X[::-1], X + 5.0, np.concatenate([X[300:], X[:300]])):
+        with pytest.raises(ValueError, match="X does not hold the rows that were fitted"):
+            load(saved).cut(3, others)
     if isinstance(model, USENC):
         with pytest.raises(ValueError, match="does not hold the rows that were fitted"):
             load(saved).cut(3, np.repeat(X[:1], 600, axis=0))
@@ -370,6 +373,22 @@ def test_places_that_cannot_be_written(model, tmp_path, saved):
     assert load(str(tmp_path / "new")).n_clusters == 3
 
 
+@pytest.mark.parametrize("content", [b"x,y\n1,2\n", b"\x93NUMPY", b"\x08" + bytes(7) + b"{}      "])
+def test_files_of_other_kinds_are_replaced_only_if_told_so(model, path, content):
+    path.write_bytes(content)
+    with pytest.raises(FileExistsError, match=r"is no model file of ultraspec; pass overwrite=True"):
+        save(model, path)
+    assert path.read_bytes() == content
+    save(model, path, overwrite=True)
+    same(model, load(path), X)
+
+
+def test_an_empty_file_is_replaced(model, path):
+    path.touch()  # what tempfile makes
+    save(model, path)
+    same(model, load(path), X)
+
+
 def test_a_file_that_appears_while_another_is_written_is_not_replaced(monkeypatch, model, path):
     monkeypatch.setattr(os, "fsync", lambda _: path.write_text("mine"))
     with pytest.raises(FileExistsError):
@@ -379,7 +398,7 @@ def test_a_file_that_appears_while_another_is_written_is_not_replaced(monkeypatc
 
 
 def test_file_systems_without_links(monkeypatch, model, path):
-    def refuse(*_):
+    def refuse(*_, **__):
         raise PermissionError(errno.EPERM, "no links here")
 
     monkeypatch.setattr(os, "link", refuse)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import html
 import json
 import re
 
@@ -13,7 +14,7 @@ import pytest
 from browser import Visit, open_browser
 from common import blobs, documents
 
-from ultraspec import USENC, USPEC, datasets, report
+from ultraspec import USENC, USPEC, datasets, metrics, open_rows, report
 from ultraspec.figures import Survey, Tally, eigengap, source, survey
 from ultraspec.report import _data, _notes, _run
 
@@ -83,13 +84,30 @@ def test_the_file_is_replaced_whole(rings, tmp_path):
 
 def test_bad_paths_are_refused(rings, tmp_path):
     (tmp_path / "there.html").write_text("mine")
-    with pytest.raises(FileExistsError, match="overwrite=True"):
+    with pytest.raises(FileExistsError, match="overwrite is False"):
         report.write(*rings, tmp_path / "there.html", overwrite=False)
+    with pytest.raises(FileExistsError, match="is no report of ultraspec; pass overwrite=True"):
+        report.write(*rings, tmp_path / "there.html")
     assert (tmp_path / "there.html").read_text() == "mine"
+    report.write(*rings, tmp_path / "there.html", overwrite=True)
+    assert report.write(*rings, tmp_path / "there.html", title="Again")  # a page replaces a page
+    assert "Again" in (tmp_path / "there.html").read_text(encoding="utf-8")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         report.write(*rings, tmp_path)
     with pytest.raises(FileNotFoundError, match="does not exist"):
         report.write(*rings, tmp_path / "nowhere" / "report.html")
+
+
+@pytest.mark.parametrize("opened", [np.load, lambda path, mmap_mode: open_rows(path)], ids=["memmap", "rows"])
+def test_the_file_of_the_rows_is_never_replaced(rings, tmp_path, opened):
+    model, X = rings
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "link.html").symlink_to("x.npy")
+    rows = opened(tmp_path / "x.npy", mmap_mode="r")
+    for name in ("x.npy", "link.html"):
+        with pytest.raises(ValueError, match="is the file that the rows come from"):
+            report.write(model, rows, tmp_path / name, overwrite=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), X)
 
 
 def test_a_page_is_small_and_refers_to_nothing(pages):
@@ -177,6 +195,33 @@ def test_the_code_repeats_the_run(ensemble):
     scope = {"X": X}
     exec(_run.code_lines(model), scope)
     assert np.array_equal(scope["labels"], model.labels_)
+
+
+@pytest.mark.parametrize("scale", [None, "standard"])
+@pytest.mark.parametrize("columns", [None, ["b", "a"]])
+def test_the_code_opens_the_file_and_scales_it(tmp_path, scale, columns):
+    X, _ = datasets.generate("cc", 1_500, random_state=1)
+    np.savetxt(tmp_path / "x.csv", X * [1, 50], delimiter=";", header="a;b", comments="")
+    rows = open_rows(tmp_path / "x.csv", columns, delimiter=";", scale=scale)
+    model = USPEC(3).fit(rows)  # a seed of its own, which must be told
+    page = report.write(model, rows, tmp_path / "page.html").read_text(encoding="utf-8")
+    code = html.unescape(re.search(r"<code>(from.*?)</code>", page, re.DOTALL)[1])
+    assert ("scale='standard'" in code) == (scale is not None)
+    scope = {}
+    exec(code, scope)
+    np.testing.assert_array_equal(scope["labels"], model.labels_)
+    if scale is not None:
+        scope = {"X": rows.rows.read(0, len(rows))}  # the same rows in memory
+        exec(_run.code_lines(model, scope["X"]), scope)
+        assert metrics.ari(scope["labels"], model.labels_) > 0.99
+
+
+def test_the_code_does_not_name_other_rows_as_the_fitted_ones(rings, tmp_path):
+    model, X = rings
+    np.save(tmp_path / "x.npy", X[:-5])
+    text = _run.code_lines(model, open_rows(tmp_path / "x.npy"))
+    assert "x.npy" not in text
+    assert f"# X: the {len(X):,} rows that were fitted, not those of this page" in text
 
 
 def test_code_of_many_parameters():
@@ -389,6 +434,49 @@ def test_names_are_shown_as_they_are(browser, tmp_path):
         assert visit.page.locator("#only").inner_text().startswith("Only cluster " + hostile.lower())
         assert visit.run("document.documentElement.scrollWidth <= innerWidth")
         assert visit.troubles == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_many_clusters_stay_readable(browser, pages, width):
+    with Visit(browser, pages["sixty clusters"], width=width) as visit:
+        boxes = visit.run("mapPlace.names")  # middle, width, height and cluster of every name on the map
+        assert 15 <= len(boxes) <= 60
+        for i, (x, y, w, h, _) in enumerate(boxes):
+            for a, b, c, d, _ in boxes[:i]:
+                assert abs(x - a) >= (w + c) / 2 - 0.01 or abs(y - b) >= (h + d) / 2 - 0.01  # none lies on another
+        heights = visit.run(
+            "(() => { const k = document.querySelector('.keys'); return [k.scrollHeight, k.clientHeight] })()"
+        )
+        assert heights[0] <= heights[1]  # the whole list is seen without scrolling in it
+        assert all(w > 100 and h >= 30 for w, h in visit.boxes(".key"))
+        alone = visit.run("(() => { choose(59); return mapPlace.names.map((box) => box[4]) })()")
+        assert alone == [59]
+
+
+def test_names_stand_beside_compact_clusters(browser, tmp_path):
+    X, _ = blobs(3000, k=20, d=8)
+    path = report.write(USPEC(20, random_state=0).fit(X), X, tmp_path / "compact.html")
+    with Visit(browser, path) as visit:
+        assert len(visit.run("mapPlace.names")) == 20
+        hidden = visit.run("""() => mapPlace.names.map(([x, y, w, h, code]) => {
+            let all = 0, under = 0;
+            mapData.codes.forEach((other, i) => {
+                if (other !== code) return;
+                all++;
+                const a = mapPlace.x(mapData.xy[2 * i] / 65535), b = mapPlace.y(mapData.xy[2 * i + 1] / 65535);
+                under += Math.abs(a - x) < w / 2 && Math.abs(b - y) < h / 2;
+            });
+            return under / all;
+        })""")
+        assert max(hidden) < 0.25
+
+
+def test_a_list_of_very_many_clusters_says_that_it_scrolls(tmp_path):
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    model = USPEC(3, random_state=0).fit(X)
+    text = report.write(model, X, tmp_path / "r.html", labels=np.arange(900) % 130).read_text(encoding="utf-8")
+    assert 'class="keys long many"' in text
+    assert "Scroll to see all 130." in text
 
 
 def test_the_code_can_be_copied(browser, pages):

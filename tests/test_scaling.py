@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.preprocessing import StandardScaler
 
-from ultraspec import USENC, USPEC, load, save
+from ultraspec import USENC, USPEC, load, open_rows, save
 from ultraspec._model_file import Flaw
 from ultraspec.engines import ThreadEngine
 from ultraspec.persistence import ModelFileError
@@ -26,7 +26,6 @@ def fit_scaled(model, X):
     with ThreadEngine(1) as engine:
         scaling = measure(ArrayRows(X), engine)
     model.fit(ScaledRows(ArrayRows(X), scaling))
-    model._scaling = scaling
     return model
 
 
@@ -96,9 +95,9 @@ class TestModels:
         model = fit_scaled(make(), X)
         assert ari(y, model.labels_) == 1.0
         np.testing.assert_array_equal(model.predict(X), model.labels_)
-        by_hand = make().fit(model._scaling.apply(X))
+        by_hand = make().fit(model.scaling_.apply(X))
         np.testing.assert_array_equal(by_hand.labels_, model.labels_)
-        np.testing.assert_array_equal(by_hand.transform(model._scaling.apply(X)), model.transform(X))
+        np.testing.assert_array_equal(by_hand.transform(model.scaling_.apply(X)), model.transform(X))
 
     def test_files_copies_and_cuts_keep_it(self, wide, make, tmp_path):
         X, _ = wide
@@ -112,12 +111,60 @@ class TestModels:
         X, _ = wide
         model = fit_scaled(make(), X)
         labels = model.labels_
-        with pytest.raises(ValueError, match="NaN"):
+        with pytest.warns(UserWarning, match="not scaled"), pytest.raises(ValueError, match="NaN"):
             model.fit(np.full((50, 4), np.nan))
         np.testing.assert_array_equal(model.predict(X), labels)  # a failed fit changes nothing
-        model.fit(X)
+        with pytest.warns(UserWarning, match="was fitted on scaled rows, and these are not scaled"):
+            model.fit(X)
+        assert model.scaling_ is None
         np.testing.assert_array_equal(model.labels_, make().fit(X).labels_)
         np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+class TestFromFiles:
+    """``open_rows(path, scale="standard")``, the twin of ``--scale standard``."""
+
+    @pytest.fixture
+    def path(self, wide, tmp_path):
+        lines = [",".join(map(repr, row)) for row in wide[0].tolist()]
+        (tmp_path / "x.csv").write_text("\n".join(["a,b,c,d", *lines]))
+        return tmp_path / "x.csv"
+
+    def test_fits_as_scaled_arrays_and_takes_rows_as_they_are(self, wide, path, tmp_path):
+        X, _ = wide
+        with open_rows(path, scale="standard") as rows:
+            assert rows.shape == X.shape
+            assert len(rows) == len(X)
+            assert "scaled" in repr(rows)
+            np.testing.assert_allclose(rows.read(0, len(X)), StandardScaler().fit_transform(X), atol=1e-9)
+            model = USPEC(3, random_state=0).fit(rows)
+            np.testing.assert_array_equal(model.labels_, fit_scaled(USPEC(3, random_state=0), X).labels_)
+            np.testing.assert_array_equal(model.predict(rows), model.labels_)  # not scaled twice
+        save(model, tmp_path / "m")
+        again = load(tmp_path / "m")
+        np.testing.assert_allclose(again.scaling_.mean, X.mean(axis=0))
+        with open_rows(path) as plain:
+            np.testing.assert_array_equal(again.predict(plain), model.labels_)
+
+    def test_columns_and_copies(self, wide, path):
+        with open_rows(path, ["d", "b"], scale="standard") as rows:
+            expected = StandardScaler().fit_transform(wide[0][:, [3, 1]])
+            np.testing.assert_allclose(rows.read(0, 50), expected[:50], atol=1e-9)
+            np.testing.assert_allclose(rows.select(["b"]).read(0, 50), expected[:50, 1:], atol=1e-9)
+            again = pickle.loads(pickle.dumps(rows))
+            np.testing.assert_array_equal(again.read(0, 50), rows.read(0, 50))
+
+    def test_refuses_scaled_rows_where_the_model_has_no_scaling(self, wide, path):
+        model = USPEC(3, random_state=0).fit(wide[0])
+        with (
+            open_rows(path, scale="standard") as rows,
+            pytest.raises(ValueError, match=r"fitted on rows as they are\. Leave scale out"),
+        ):
+            model.predict(rows)
+
+    def test_another_word_is_refused(self, path):
+        with pytest.raises(ValueError, match="scale must be 'standard' or None, got 'robust'"):
+            open_rows(path, scale="robust")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +178,7 @@ class TestModels:
 )
 def test_a_file_with_a_bad_scaling_is_refused(wide, tmp_path, monkeypatch, mean, deviation, says):
     model = fit_scaled(USPEC(3, random_state=0), wide[0])
-    model._scaling = Scaling(mean, deviation)
+    model.scaling_ = Scaling(mean, deviation)
     with pytest.raises(ValueError, match="cannot be saved") as caught:
         save(model, tmp_path / "m")
     assert isinstance(caught.value.__cause__, Flaw)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.neighbors import NearestNeighbors
 
-from ultraspec import USENC, datasets, members, metrics
+from ultraspec import USENC, datasets, load, members, metrics, save
 from ultraspec._consensus import consensus
 from ultraspec.engines import ThreadEngine
 from ultraspec.members import Recipe, run_member
@@ -149,6 +149,30 @@ def test_confidence_is_the_share_of_members_that_back_the_label(model):
         np.add.at(votes, (column, model.labels_), 1)
         backing += votes.argmax(axis=1)[column] == model.labels_
     np.testing.assert_allclose(model.confidence_, backing / 8, rtol=1e-6)
+
+
+@pytest.mark.parametrize("consensus", ["transfer_cut", "average"])
+def test_confidence_of_further_rows(circles, consensus, tmp_path):
+    X, _ = circles
+    model = USENC(4, n_estimators=8, base_clusters=(5, 9), consensus=consensus, random_state=0).fit(X[:3000])
+    save(model, tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    for other in (model, loaded, pickle.loads(pickle.dumps(model))):
+        labels, confidence = other.predict(X[:3000], return_confidence=True)
+        assert labels.tobytes() == model.labels_.tobytes()
+        assert confidence.tobytes() == model.confidence_.tobytes()
+    assert (model.confidence_ < 1).any()  # or there would be nothing to compare
+    labels, confidence = loaded.predict(X[3000:], return_confidence=True)
+    assert (labels == loaded.predict(X[3000:])).all()
+    again = loaded.cut(3, X[:3000])
+    assert again.predict(X[:3000], return_confidence=True)[1].tobytes() == again.confidence_.tobytes()
+    expected = np.zeros(1000)  # asked of the members one by one, by their majorities in the fit
+    for member, column in zip(model._models, model.base_labels_.T, strict=True):
+        votes = np.zeros((column.max() + 1, 4))
+        np.add.at(votes, (column, model.labels_), 1)
+        block = model._space.prepare_new(X[3000:], np.arange(1000))
+        expected += votes.argmax(axis=1)[member.label(block)] == labels
+    np.testing.assert_allclose(confidence, expected / 8, rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -124,21 +124,29 @@ class Cut:
     partition: CenterPartition
     n_iter: int
 
-    def backing(self, micro: Microclusters) -> npt.NDArray[np.float32]:
-        """Share of the base clusterings that back each microcluster's label.
-
-        A clustering backs it if most rows of the base cluster have that label (the lowest of several most frequent).
-        Clusterings that do not assign the microcluster do not count.
-        """
+    def majority(self, micro: Microclusters) -> Labels:
+        """The label that most rows of each base cluster have, the lowest of several most frequent."""
         k = self.partition.n_clusters
-        backed, asked = np.zeros(len(self.labels)), np.zeros(len(self.labels))
+        votes = np.zeros(micro.n_columns * k)
         for column in micro.columns.T:
             rows = np.flatnonzero(column >= 0)
             pairs = column[rows].astype(np.int64) * k + self.labels[rows]
-            votes = np.bincount(pairs, micro.weights[rows], minlength=micro.n_columns * k).reshape(-1, k)
-            backed[rows] += votes.argmax(axis=1)[column[rows]] == self.labels[rows]
-            asked[rows] += 1
-        return (backed / np.maximum(asked, 1)).astype(np.float32)
+            votes += np.bincount(pairs, micro.weights[rows], minlength=len(votes))
+        return votes.reshape(-1, k).argmax(axis=1).astype(np.int32)
+
+
+def share_backed(columns: npt.NDArray[np.int32], labels: Labels, majority: Labels) -> npt.NDArray[np.float32]:
+    """Share of the base clusterings that back each row's label, given the rows' base clusters (n, m), -1 being none.
+
+    A clustering backs it if most rows of the base cluster have that label. Those that do not assign the row do not
+    count.
+    """
+    backed, asked = np.zeros(len(labels)), np.zeros(len(labels))
+    for column in columns.T:
+        present = column >= 0
+        backed += present & (majority[column] == labels)
+        asked += present
+    return (backed / np.maximum(asked, 1)).astype(np.float32)
 
 
 @dataclass(frozen=True)

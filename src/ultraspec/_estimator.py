@@ -23,7 +23,10 @@ from ultraspec.space import NewRows, Space, survey
 MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would need 34 GB by then
 
 
-SET_ON_INPUT = ("n_features_in_", "feature_names_in_", "_scaling")  # attributes that change before a fit succeeds
+ROWS_LOOKED_AT = 32  # at either end, to know the fitted rows again
+LEAST_ALIKE = 0.75  # of them: another processor may round a tie the other way
+
+SET_ON_INPUT = ("n_features_in_", "feature_names_in_", "scaling_")  # attributes that change before a fit succeeds
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -116,7 +119,29 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
         rows = open_input(self, X, reset=False)
         if rows.n_rows != self._n_rows:
             raise ValueError(f"X has {rows.n_rows} rows, but {self._n_rows} rows were fitted. Pass the same rows.")
+        kept = vars(self).get("_fingerprint")
+        if kept is not None and (self._look_at(rows) == kept).all(axis=1).mean() < LEAST_ALIKE:
+            raise ValueError(
+                "X does not hold the rows that were fitted, but others. Pass the same rows in the same order; of other "
+                "rows, predict gives the clusters."
+            )
         return rows
+
+    def _marks(self, block: Block) -> npt.NDArray[Any]:
+        """What tells prepared rows from others, a few whole numbers for each."""
+        raise NotImplementedError
+
+    def _look_at(self, rows: Rows) -> npt.NDArray[np.uint16]:
+        """What the model sees in the first and the last rows: others, however like them, look different."""
+        n = rows.n_rows
+        spans = (0, min(n, ROWS_LOOKED_AT)), (max(0, n - ROWS_LOOKED_AT), n)
+        return np.concatenate([self._marks(self._prepare_new(rows, span)) for span in spans]).astype(np.uint16)
+
+    @property
+    def _seed(self) -> int | None:
+        """The number that repeats the fit as `random_state`, also where that was None; None for a generator."""
+        entropy = self._labels_seed.entropy
+        return entropy if isinstance(entropy, int) else None
 
     def _console(self) -> Silent:
         return Console(type(self).__name__) if self.verbose else Silent()
@@ -143,7 +168,7 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
         return self._new_rows(rows, self._space).read(*span)
 
     def _map_rows(
-        self, rows: Rows, function: Callable[[Block], npt.NDArray[Any]], out: Any, engine: ThreadEngine | None = None
+        self, rows: Rows, function: Callable[[Block], Any], out: Any, engine: ThreadEngine | None = None
     ) -> Any:
         """Fill `out` block by block with what `function` makes of prepared rows; opens an engine if none is given."""
 

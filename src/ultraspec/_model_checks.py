@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ultraspec._consensus import MOST_COLUMNS
-from ultraspec._estimator import MOST_REPRESENTATIVES
+from ultraspec._estimator import MOST_REPRESENTATIVES, ROWS_LOOKED_AT
 from ultraspec._model_file import Arrays, Flaw, Header, shown
 from ultraspec.space import LEAST_SCALE
 
@@ -29,7 +29,18 @@ HEADER = {"format", "version", "library", "estimator", "parameters", "facts"}
 COMMON = {"n_rows", "n_features", "feature_names", "n_iter", "labels_seed", "metric", "scale"}
 FACTS = {"USPEC": {*COMMON, "model"}, "USENC": {*COMMON, "members", "base_label_type"}}
 
-ONE_AXIS = ("offset", "starts", "eigenvalues", "degrees", "groups", "heights", "masses", "mean", "deviation")
+ONE_AXIS = (
+    "offset",
+    "starts",
+    "eigenvalues",
+    "degrees",
+    "groups",
+    "heights",
+    "masses",
+    "mean",
+    "deviation",
+    "majority",
+)
 
 MOST_FEATURES = 2**23
 LONGEST = 2.0**60  # of a point; with rows of so many features, drawn in by `prepare_new`, squares stay below 2^127
@@ -59,8 +70,12 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
         wanted |= {prefix + array: kind for array, kind in INDEX.items()} | _partition_arrays(prefix, arrays)
     if name == "USENC":
         wanted |= _partition_arrays("consensus.", arrays)
+        if "consensus.majority" in arrays:  # which older releases did not write
+            wanted["consensus.majority"] = np.int32
     if any(array in arrays for array in SCALING):
         wanted |= SCALING
+    if "fingerprint" in arrays:  # which older releases did not write
+        wanted["fingerprint"] = np.uint16
     _check_names(arrays, {**wanted, "offset": np.float64})
     _check_space(facts, arrays["offset"])
     _check_scaling(facts, arrays)
@@ -69,6 +84,25 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
         _check_partition(prefix, arrays, len(arrays[prefix + "representatives"]), facts["n_rows"])
     if name == "USENC":
         _check_consensus(facts, arrays, list(members))
+    _check_fingerprint(facts, arrays)
+
+
+def check_member(arrays: Arrays, n_rows: int, n_features: int) -> None:
+    """Raise a `Flaw` unless arrays of a checkpoint make a member that was fitted on rows of this shape."""
+    _check_keys("member", {name: None for name in arrays if name in SCALARS or name == "labels"}, {*SCALARS, "labels"})
+    labels, scalars = arrays["labels"], {name: arrays[name] for name in SCALARS}
+    for name, value in scalars.items():
+        if value.ndim != 0:
+            raise Flaw(f"its {name} is no number but has the shape {value.shape}.")
+    model = {name: array for name, array in arrays.items() if name not in (*SCALARS, "labels")}
+    _check_names(model, {**INDEX, **_partition_arrays("", model)})
+    model["offset"] = np.zeros(n_features)
+    facts = {"n_features": n_features, "scale": 1.0}
+    _check_index("", {name: value.item() for name, value in scalars.items()}, model, facts)
+    _check_partition("", model, len(model["representatives"]), n_rows)
+    n_clusters = _n_clusters("", model)
+    if labels.shape != (n_rows,) or labels.dtype.kind != "u" or int(labels.max()) >= n_clusters:
+        raise Flaw(f"its labels are not those of {n_rows:,} rows in {n_clusters} clusters.")
 
 
 def check_parameters(kind: type, parameters: Any) -> None:
@@ -103,6 +137,12 @@ def check_parameters(kind: type, parameters: Any) -> None:
 
 def _is_whole(value: Any, least: int, most: int) -> bool:
     return type(value) is int and least <= value <= most
+
+
+def is_entropy(value: Any) -> bool:
+    """Whether it is what a seed sequence starts from: a whole number or a few."""
+    words = value if isinstance(value, list) else [value]
+    return 1 <= len(words) <= 64 and all(map(_is_seed, words))
 
 
 def _is_seed(value: Any, *, or_none: bool = False) -> bool:
@@ -147,8 +187,7 @@ def _check_facts(facts: Header) -> None:
             raise Flaw(f"it has {len(names)} names for {facts['n_features']} features.")
     _check_keys("labels_seed", facts["labels_seed"], {"entropy", "spawn_key"})
     entropy, spawn_key = facts["labels_seed"]["entropy"], facts["labels_seed"]["spawn_key"]
-    words = entropy if isinstance(entropy, list) else [entropy]
-    if not (1 <= len(words) <= 64 and all(map(_is_seed, words))):
+    if not is_entropy(entropy):
         raise Flaw(f"its seed is not valid: {shown(entropy)}.")
     if not (isinstance(spawn_key, list) and len(spawn_key) <= 16 and all(_is_whole(n, 0, 2**32) for n in spawn_key)):
         raise Flaw(f"its seed's spawn_key is not valid: {shown(spawn_key)}.")
@@ -172,6 +211,16 @@ def _check_scaling(facts: Header, arrays: Arrays) -> None:
             raise Flaw(f"its array {name} has {len(arrays[name])} entries for {facts['n_features']} features.")
     if "scaling.deviation" in arrays and not (arrays["scaling.deviation"] > 0).all():
         raise Flaw("its array scaling.deviation must be positive.")
+
+
+def _check_fingerprint(facts: Header, arrays: Arrays) -> None:
+    if "fingerprint" not in arrays:
+        return
+    members = facts.get("members")
+    width = len(members) if members is not None else facts["model"]["n_neighbors"]
+    wanted = 2 * min(facts["n_rows"], ROWS_LOOKED_AT), width
+    if arrays["fingerprint"].shape != wanted:
+        raise Flaw(f"its array fingerprint has the shape {arrays['fingerprint'].shape}, not {wanted}.")
 
 
 def _check_index(prefix: str, scalars: Any, arrays: Arrays, facts: Header) -> None:
@@ -281,6 +330,11 @@ def _check_consensus(facts: Header, arrays: Arrays, prefixes: list[str]) -> None
     votes = "consensus.groups" in arrays  # of the first member's representatives
     n_points = len(arrays[prefixes[0] + "representatives"]) if votes else sum(sizes)
     _check_partition("consensus.", arrays, n_points, facts["n_rows"])
+    majority = arrays.get("consensus.majority")
+    if majority is not None and not (
+        len(majority) == sum(sizes) and 0 <= majority.min() <= majority.max() < _n_clusters("consensus.", arrays)
+    ):
+        raise Flaw(f"its array consensus.majority does not give each of {sum(sizes)} base clusters a cluster.")
 
 
 def _n_clusters(prefix: str, arrays: Arrays) -> int:

@@ -88,6 +88,18 @@ def decode(path: Path) -> tuple[Header, Arrays]:
     return header, arrays
 
 
+def is_model_file(path: Path) -> bool:
+    """Whether a file says of itself that it is a model of ultraspec, whatever its version."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            _parse(file.metadata())
+    except (SafetensorError, Flaw):
+        return False
+    return True
+
+
 def _check_file(path: Path) -> None:
     found = os.stat(path)
     if stat.S_ISDIR(found.st_mode):

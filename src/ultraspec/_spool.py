@@ -95,6 +95,25 @@ class SpooledMatrix:
         return self.columns[0].array(len(self.columns))
 
 
+class Together:
+    """Arrays that are filled at once, with a tuple of values for all.
+
+    Examples
+    --------
+    >>> a, b = np.zeros(3), np.zeros(3)
+    >>> Together(a, b)[1:3] = [1, 2], 7
+    >>> a, b
+    (array([0., 1., 2.]), array([0., 7., 7.]))
+    """
+
+    def __init__(self, *arrays: npt.NDArray[Any]) -> None:
+        self._arrays = arrays
+
+    def __setitem__(self, rows: slice, values: tuple[Any, ...]) -> None:
+        for array, part in zip(self._arrays, values, strict=True):
+            array[rows] = part
+
+
 def stays_in_memory(rows: Rows, n_bytes: int) -> bool:
     """Whether a result of so many bytes is kept in memory: where the rows are there themselves, or it is small."""
     return rows.in_memory or n_bytes <= KEPT_BYTES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from ultraspec.rows import ArrayRows, FileRows, Rows, SparseRows
+from ultraspec.rows._file import listed
 from ultraspec.scaling import ScaledRows
 
 
@@ -80,10 +82,24 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Rows:
     Arrays are neither copied nor cast here, and not looked at for NaN: the passes over blocks do that. Rows for an
     estimator that was fitted on scaled ones (see `ultraspec.scaling`) come scaled.
     """
-    rows = _open(estimator, X, reset=reset)
+    kind, scaling = type(estimator).__name__, vars(estimator).get("scaling_")
     if reset:
-        vars(estimator).pop("_scaling", None)
-    scaling = vars(estimator).get("_scaling")
+        rows = _open(estimator, X, reset=True)
+        estimator.scaling_ = rows.scaling if isinstance(rows, ScaledRows) else None
+        if scaling is not None and estimator.scaling_ is None:
+            warn_user(
+                f"This {kind} was fitted on scaled rows, and these are not scaled. To scale them too, pass "
+                "open_rows(path, scale='standard'), or what StandardScaler makes of an array.",
+                UserWarning,
+            )
+        return rows
+    if isinstance(X, ScaledRows):
+        if scaling is None:
+            raise ValueError(
+                f"X was opened with scale='standard', but {kind} was fitted on rows as they are. Leave scale out."
+            )
+        X = X.rows  # the model has a scaling of its own
+    rows = _open(estimator, X, reset=False)
     return rows if scaling is None else ScaledRows(rows, scaling)
 
 
@@ -92,7 +108,11 @@ def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
 
     if isinstance(X, Rows):
         return _reset_features(estimator, X) if reset else _match_features(estimator, X)
+    if isinstance(X, (str, bytes, os.PathLike)):
+        shown = repr(os.fspath(X))
+        raise TypeError(f"X is a path, {shown}. Open the file first: pass ultraspec.open_rows({shown}).")
     _refuse_masked(X)
+    numbers_only = _refuse_words(X)
     in_memory = not isinstance(X, np.memmap)
     X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     if scipy.sparse.issparse(X):
@@ -100,6 +120,8 @@ def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
             X = X.copy()
             X.sum_duplicates()
         return SparseRows(X)
+    if X.dtype == object and numbers_only:
+        X = X.astype(np.float64)  # decimals of polars
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X must hold numbers, got {X.dtype}. Turn it into numbers first, for example into seconds.")
     return ArrayRows(X, in_memory=in_memory)
@@ -152,6 +174,38 @@ def _check_names(fitted: list[str], given: list[str], *, in_order: bool) -> None
     if problems:
         message = "The feature names should match those that were passed during fit.\n"
         raise ValueError(message + "".join(problems))
+
+
+def _refuse_words(X: Any) -> bool:
+    """Raise, with their names, where columns of a frame hold words, dates or the like; gives whether it is a frame."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "shape")):
+        return False
+    kinds = dict(enumerate(X.dtypes))
+    bad = [place for place, kind in kinds.items() if not _holds_numbers(X, place, kind)]
+    if bad:
+        names = list(X.columns)
+        good = [names[place] for place in kinds if place not in bad]
+        shown = ", ".join(f"{names[place]!r} ({kinds[place]})" for place in bad[:12]) + ", ..." * (len(bad) > 12)
+        instead = f"Pass X[[{listed(good)}]], which do, or turn" if good else "Turn"
+        raise ValueError(
+            f"X: column{'s' * (len(bad) > 1)} {shown} must hold numbers. {instead} these into numbers first."
+        )
+    return True
+
+
+def _holds_numbers(X: Any, place: int, kind: Any) -> bool:
+    if hasattr(kind, "is_numeric"):  # polars
+        return bool(kind.is_numeric()) or str(kind) in ("Boolean", "Null")
+    if getattr(kind, "kind", "O") in "biufc":
+        return True
+    column = X.iloc[:, place].dropna() if hasattr(X, "iloc") else None
+    if column is None or getattr(kind, "kind", "O") in "mM":
+        return False
+    try:
+        column.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _refuse_masked(X: Any) -> None:

@@ -96,10 +96,11 @@ def backing(
     k: int,
     blocks: list[Span],
     engine: ThreadEngine,
-) -> Callable[[slice], npt.NDArray[np.float32]]:
-    """A function that gives, for a range of rows, the share of the members that back each row's label.
+) -> tuple[Labels, Callable[[slice], npt.NDArray[np.float32]]]:
+    """The label that most rows of each base cluster have, and a function for the share of members that back a label.
 
-    A member backs it if most rows of the member's cluster that the row is in have that label.
+    That gives, for a range of rows, the share for each. A member backs it if most rows of the member's cluster that the
+    row is in have that label.
     """
     votes = count_votes(_OwnClusters(labels), blocks, base_labels, sizes, k, engine)
     majority, firsts = votes.argmax(axis=0).astype(np.int32), first_columns(sizes)
@@ -108,4 +109,4 @@ def backing(
         same = majority[base_labels[rows] + firsts] == labels[rows, None]
         return same.mean(axis=1, dtype=np.float32)
 
-    return share
+    return majority, share

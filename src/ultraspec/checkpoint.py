@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ import numpy as np
 import scipy.sparse
 
 from ultraspec._files import digest, write_whole
-from ultraspec._validation import warn_user
+from ultraspec._model_checks import check_member, is_entropy
+from ultraspec._validation import seed_sequence, warn_user
 from ultraspec._version import __version__
 from ultraspec.engines import ThreadEngine
-from ultraspec.members import Member
+from ultraspec.members import Member, Recipe
 from ultraspec.phases import Model
 from ultraspec.rows import Rows
 
@@ -57,7 +59,10 @@ class Checkpoint:
         path = Path(folder).expanduser()
         if path.exists() and not path.is_dir():
             raise ValueError(f"checkpoint={str(folder)!r} is a file. Pass a folder, new or of an earlier run.")
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(f"The checkpoint folder {str(folder)!r} cannot be made: {error.strerror}.") from error
         _read_header(path)  # refuses folders of other things before anything is written there
         with _lock(path):
             found = _read_header(path)
@@ -93,9 +98,10 @@ class Checkpoint:
             with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             if str(arrays.pop("digest", "")) == self._digest(number, arrays):
+                check_member(arrays, self.facts["data"]["rows"], self.facts["data"]["features"])
                 return Member(Model.of_arrays(arrays), arrays["labels"])
             what = "its contents do not match its checksum"
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
             what = str(error)
         warn_user(f"The checkpoint file {str(path)!r} is damaged ({what}); this member is made anew.", UserWarning)
         return None
@@ -106,6 +112,19 @@ class Checkpoint:
     def _digest(self, number: int, arrays: dict[str, Any]) -> str:
         """Checksum of a member's arrays that holds for this run and this member only."""
         return digest(f"{self._run} {number}", arrays)
+
+
+@contextlib.contextmanager
+def resume(folder: Any, random_state: Any, rows: Rows, recipe: Recipe, engine: ThreadEngine) -> Iterator[Any]:
+    """The seed of a fit, and its checkpoint, or None where there is no folder."""
+    if folder is None:
+        yield seed_sequence(random_state), None
+        return
+    seed = None if random_state is None else seed_sequence(random_state)
+    with engine.reporter.phase("checkpoint"):
+        facts = {"data": describe_data(rows, engine), "parameters": recipe.describe()}
+    with Checkpoint.open(folder, facts, seed) as checkpoint:
+        yield checkpoint.seed, checkpoint
 
 
 def describe_data(rows: Rows, engine: ThreadEngine) -> Facts:
@@ -147,6 +166,8 @@ def _read_header(folder: Path) -> Facts | None:
         ) from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ValueError(f"{str(path)!r} is not of this version's checkpoints. Pass another folder.")
+    if not is_entropy(found.get("seed")):
+        raise ValueError(f"{str(path)!r} has no valid seed. Delete the folder to start anew, or pass another.")
     return found
 
 

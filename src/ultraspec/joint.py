@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec import average, groups, microclusters
-from ultraspec._consensus import ConsensusGraph, edges_of
+from ultraspec._consensus import ConsensusGraph, edges_of, share_backed
 from ultraspec._spool import as_array
 from ultraspec.bipartite import Edges, FoundEdges, find_edges, largest_eigengap
 from ultraspec.engines import ThreadEngine
@@ -53,11 +53,15 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class Joined:
-    """One clustering: what places rows, the labels of those that were fitted, and who backs them."""
+    """One clustering: what places rows, the labels of those that were fitted, and who backs them.
+
+    `majority` is the label that most rows of each base cluster have; base clusters are numbered through all members.
+    """
 
     partition: Partition
     labels: Labels
     confidence: npt.NDArray[np.float32]
+    majority: Labels
     n_iter: int
 
 
@@ -125,8 +129,9 @@ class TransferCut(Joint):
     ) -> Joined:
         """k-means of the microclusters' embedding; rows follow their microcluster."""
         cut = self.graph.cut(n_clusters, n_init, max_iter, seed, engine)
-        labels, confidence = self.micro.spread(cut.labels, engine), self.micro.spread(cut.backing(self.micro), engine)
-        return Joined(cut.partition, labels, confidence, cut.n_iter)
+        majority = cut.majority(self.micro)
+        confidence = self.micro.spread(share_backed(self.micro.columns, cut.labels, majority), engine)
+        return Joined(cut.partition, self.micro.spread(cut.labels, engine), confidence, majority, cut.n_iter)
 
     def lift(self, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
         """That of their microclusters."""
@@ -186,14 +191,14 @@ class Average(Joint):
         partition = VotePartition(spectrum, *groups.cut_tree(self.tree, int(n_clusters)), self.tree)
         found, labels = label_rows(self.edges, partition, engine)
         base_labels, blocks, k = as_array(self.members.base_labels), self.edges.blocks(), found.n_clusters
-        share = average.backing(labels, base_labels, self.members.sizes, k, blocks, engine)
+        majority, share = average.backing(labels, base_labels, self.members.sizes, k, blocks, engine)
         confidence = self.edges.room(np.float32)
 
         def fill(span: tuple[int, int]) -> None:
             confidence[slice(*span)] = share(slice(*span))
 
         engine.map(fill, blocks)
-        return Joined(found, labels, as_array(confidence), 1)
+        return Joined(found, labels, as_array(confidence), majority, 1)
 
     def lift(self, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
         """That of the first member's graph."""

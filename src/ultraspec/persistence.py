@@ -7,16 +7,15 @@ do no harm; one that is damaged, altered or of something else gives a `ModelFile
 
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ultraspec._files import write_whole
+from ultraspec._files import check_target, write_whole
 from ultraspec._model_checks import SCALARS, check_contents, member_name
-from ultraspec._model_file import Arrays, Flaw, Header, decode, encode
+from ultraspec._model_file import Arrays, Flaw, Header, decode, encode, is_model_file
 
 if TYPE_CHECKING:
     from ultraspec.phases import Model
@@ -34,7 +33,7 @@ class _NoModelFileError(ModelFileError, FileNotFoundError):
     """There is no such file."""
 
 
-def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
+def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool | None = None) -> None:
     """Write a fitted model to a file.
 
     The file is a few MB whatever the number of rows was. It is written under another name and renamed when it is
@@ -46,8 +45,9 @@ def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool 
         A fitted estimator.
     path : str or path
         Where to write it. Any name will do; ``.safetensors`` is the usual ending.
-    overwrite : bool, default=True
-        Replace an existing file. If False, it raises FileExistsError.
+    overwrite : bool or None, default=None
+        Whether an existing file may be replaced, else FileExistsError is raised. None: a model file of ultraspec may,
+        a file of another kind (such as the data) may not.
 
     See Also
     --------
@@ -87,15 +87,14 @@ def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool 
         )
     check_is_fitted(model)
     _need_safetensors()
-    target = Path(os.path.realpath(Path(path).expanduser()))
-    _check_target(target, overwrite)
+    target = check_target(Path(path), "model file", overwrite=overwrite, is_ours=is_model_file)
     header, arrays = _describe(model)
     try:
         check_contents({"format": None, "version": None, "library": None, **header}, arrays, kinds)
         data = encode(header, arrays)
     except Flaw as flaw:
         raise ValueError(f"This model cannot be saved: {flaw}") from flaw
-    write_whole(target, lambda file: file.write(data), overwrite=overwrite)
+    write_whole(target, lambda file: file.write(data), overwrite=overwrite is not False)
 
 
 def load(path: str | os.PathLike[str]) -> USPEC | USENC:
@@ -166,16 +165,6 @@ def _need_safetensors() -> None:
         raise ImportError("save and load need safetensors: pip install 'ultraspec[models]'") from error
 
 
-def _check_target(target: Path, overwrite: bool) -> None:
-    """Find out before the work whether the file can be written there."""
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "The path of a model file is a folder", str(target))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "The folder of the model file does not exist", str(target.parent))
-    if not overwrite and target.exists():
-        raise FileExistsError(errno.EEXIST, "The model file exists, and overwrite is False", str(target))
-
-
 def _describe(model: Any) -> tuple[Header, Arrays]:
     """Header and arrays of a fitted estimator."""
     parameters = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
@@ -192,13 +181,17 @@ def _describe(model: Any) -> tuple[Header, Arrays]:
         "scale": float(model._space.scale),
     }
     arrays = {"offset": model._space.offset}
-    if (scaling := vars(model).get("_scaling")) is not None:
+    if (scaling := vars(model).get("scaling_")) is not None:
         arrays |= {"scaling.mean": scaling.mean, "scaling.deviation": scaling.deviation}
+    if (fingerprint := vars(model).get("_fingerprint")) is not None:
+        arrays["fingerprint"] = fingerprint
     if hasattr(model, "_models"):
         facts["members"], facts["base_label_type"] = [], model._label_type.name
         for number, member in enumerate(model._models):
             facts["members"].append(_add_model(member_name(number), member, arrays))
         arrays |= {f"consensus.{name}": array for name, array in model._consensus.arrays().items()}
+        if model._majority is not None:
+            arrays["consensus.majority"] = model._majority
     else:
         facts["model"] = _add_model("", model._model, arrays)
     return {"estimator": type(model).__name__, "parameters": parameters, "facts": facts}, arrays
@@ -236,13 +229,14 @@ def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
     if facts["feature_names"] is not None:
         model.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
     model._space = Space(facts["metric"], arrays["offset"], facts["scale"])
-    if "scaling.mean" in arrays:
-        model._scaling = Scaling(arrays["scaling.mean"], arrays["scaling.deviation"])
+    means, deviations = arrays.get("scaling.mean"), arrays.get("scaling.deviation")
+    model.scaling_ = None if means is None or deviations is None else Scaling(means, deviations)
     seed = facts["labels_seed"]
     model._labels_seed = np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"]))
-    model._n_rows = facts["n_rows"]
+    model._n_rows, model._fingerprint = facts["n_rows"], arrays.get("fingerprint")
     if "members" in facts:
         model._joint, model._label_type = None, np.dtype(facts["base_label_type"])
+        model._majority = arrays.get("consensus.majority")
         model._models = [_take_model(member_name(i), s, arrays) for i, s in enumerate(facts["members"])]
         model._keep(partition_of_arrays(_named("consensus.", arrays)), facts["n_iter"])
     else:

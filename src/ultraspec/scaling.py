@@ -1,10 +1,12 @@
 """Columns brought to mean 0 and variance 1: takes a row source, gives one whose blocks are scaled.
 
-A model that was fitted on scaled rows keeps the scaling, and model files do too: it takes rows as they are.
+A model that was fitted on scaled rows keeps the scaling as `scaling_`, and model files do too: `predict` and all else
+take rows as they are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,6 +127,13 @@ def _refuse_huge(mean: Floats, deviation: Floats, names: list[str] | None) -> No
 class ScaledRows(Rows):
     """A row source whose blocks are scaled, in float64.
 
+    Attributes
+    ----------
+    rows : Rows
+        The source as it is.
+    scaling : Scaling
+        What its columns are scaled by.
+
     Examples
     --------
     >>> import numpy as np
@@ -135,24 +144,34 @@ class ScaledRows(Rows):
            [ 1.,  0.]])
     """
 
+    dtype = np.dtype(np.float64)
+
     def __init__(self, rows: Rows, scaling: Scaling) -> None:
-        self._rows, self._scaling = rows, scaling
+        self.rows, self.scaling = rows, scaling
         self.n_rows, self.n_features = rows.n_rows, rows.n_features
         self.names, self.in_memory = rows.names, rows.in_memory
 
     @property
     def block_rows(self) -> int:
         """Rows of one block."""
-        return self._rows.block_rows
+        return self.rows.block_rows
 
     def read(self, start: int, stop: int) -> Block:
         """Rows ``start .. stop``, scaled."""
-        return self._scaling.apply(self._rows.read(start, stop))
+        return self.scaling.apply(self.rows.read(start, stop))
 
     def take(self, indices: npt.NDArray[np.int64]) -> Block:
         """Rows at `indices`, scaled."""
-        return self._scaling.apply(self._rows.take(indices))
+        return self.scaling.apply(self.rows.take(indices))
+
+    def select(self, columns: Sequence[str | int]) -> ScaledRows:
+        """The same rows with only these columns, scaled as before."""
+        places = self.rows.places(columns)
+        return ScaledRows(self.rows.select(columns), Scaling(self.scaling.mean[places], self.scaling.deviation[places]))
 
     def close(self) -> None:
         """Close the source."""
-        self._rows.close()
+        self.rows.close()
+
+    def __repr__(self) -> str:
+        return f"<scaled {repr(self.rows).removeprefix('<')}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from typing import Any, Literal
 
@@ -11,14 +10,15 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec._callbacks import with_callbacks
+from ultraspec._consensus import share_backed
 from ultraspec._estimator import RowEstimator, all_or_nothing
-from ultraspec._spool import as_array
-from ultraspec._validation import check_choice, check_integer, open_input, seed_sequence
+from ultraspec._spool import Together, as_array
+from ultraspec._validation import check_choice, check_integer, open_input
 from ultraspec.bipartite import Edges
-from ultraspec.checkpoint import Checkpoint, describe_data
+from ultraspec.checkpoint import resume
 from ultraspec.engines import ThreadEngine
 from ultraspec.joint import JOINTS, Ensemble, Joined, Joint, consensus_edges
-from ultraspec.members import BASE_CLUSTERS, Recipe, base_labels, gather_members, prepare
+from ultraspec.members import BASE_CLUSTERS, Recipe, base_columns, base_labels, gather_members, label_members, prepare
 from ultraspec.partition import Partition, VotePartition
 from ultraspec.rows import Block, Rows
 
@@ -104,6 +104,8 @@ class USENC(RowEstimator):
         Number of features.
     feature_names_in_ : ndarray of str
         Names of the features, if X had them.
+    scaling_ : Scaling or None
+        ``mean`` and ``deviation`` of the columns, if the rows came scaled (``open_rows(path, scale="standard")``).
 
     See Also
     --------
@@ -203,7 +205,7 @@ class USENC(RowEstimator):
         reporter = self._reporter()
         with (
             ThreadEngine(self.n_jobs, reporter) as engine,
-            self._open_checkpoint(rows, recipe, engine) as (seed, checkpoint),
+            resume(self.checkpoint, self.random_state, rows, recipe, engine) as (seed, checkpoint),
         ):
             seeds = seed.spawn(3)
             with reporter.phase("survey"):
@@ -222,23 +224,30 @@ class USENC(RowEstimator):
         self._label_type = self.base_labels_.dtype
         self._keep_joined(joined)
         self.fit_profile_ = reporter.profile
+        self._fingerprint = self._look_at(rows)
         return self
 
-    def predict(self, X: Any) -> npt.NDArray[np.int32]:
+    def predict(self, X: Any, *, return_confidence: bool = False) -> Any:
         """Cluster of each row of X, also of rows that were not fitted: members label it, the consensus places it.
 
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
             Rows.
+        return_confidence : bool, default=False
+            Give the share of the ensemble that backs each label too, as `confidence_` does for fitted rows.
 
         Returns
         -------
-        ndarray of shape (n_samples,), int32
+        ndarray of shape (n_samples,), int32, or a pair of it and such an ndarray of float32
         """
         check_is_fitted(self)
         rows = open_input(self, X, reset=False)
-        return self._map_rows(rows, self._label, np.empty(rows.n_rows, dtype=np.int32))
+        labels, confidence = np.empty(rows.n_rows, dtype=np.int32), np.empty(rows.n_rows, dtype=np.float32)
+        if not return_confidence:
+            return self._map_rows(rows, self._label, labels)
+        self._map_rows(rows, self._label_backed, Together(labels, confidence))
+        return labels, confidence
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Embedding of X by the consensus: rows of unit length, in which the clusters are compact.
@@ -345,18 +354,6 @@ class USENC(RowEstimator):
                 "clusters each can have together. Raise n_estimators or base_clusters."
             )
 
-    @contextlib.contextmanager
-    def _open_checkpoint(self, rows: Rows, recipe: Recipe, engine: ThreadEngine) -> Any:
-        """The seed of this fit, and its checkpoint or None."""
-        if self.checkpoint is None:
-            yield seed_sequence(self.random_state), None
-            return
-        seed = None if self.random_state is None else seed_sequence(self.random_state)
-        with engine.reporter.phase("checkpoint"):
-            facts = {"data": describe_data(rows, engine), "parameters": recipe.describe()}
-        with Checkpoint.open(self.checkpoint, facts, seed) as checkpoint:
-            yield checkpoint.seed, checkpoint
-
     def _edges(self, block: Block) -> Edges:
         """Edges of prepared rows to what the consensus is a partition of."""
         return consensus_edges(self._models, self._consensus, block)
@@ -367,8 +364,21 @@ class USENC(RowEstimator):
 
     def _keep_joined(self, joined: Joined) -> None:
         """Set what a fitted estimator has."""
-        self.labels_, self.confidence_ = joined.labels, joined.confidence
+        self.labels_, self.confidence_, self._majority = joined.labels, joined.confidence, joined.majority
         self._keep(joined.partition, joined.n_iter)
+
+    def _label_backed(self, block: Block) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Clusters of prepared rows, and the share of members that back them."""
+        if self._majority is None:
+            raise ValueError(
+                "This model comes from a file of an older release, which did not keep what confidence needs."
+            )
+        labels = self._label(block)
+        return labels, share_backed(base_columns(self._models, block), labels, self._majority)
+
+    def _marks(self, block: Block) -> npt.NDArray[np.int32]:
+        """Base labels of prepared rows."""
+        return label_members(self._models, block)
 
     def _keep(self, partition: Partition, n_iter: int) -> None:
         """Set what a fitted estimator has beside attributes of its rows, which a loaded one has not."""

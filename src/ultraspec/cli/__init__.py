@@ -66,7 +66,9 @@ def _parse(words: list[str]) -> Callable[[], None] | int:
     except mistake as error:
         context = getattr(error, "ctx", None)
         where = f" (see {context.command_path} --help)" if context is not None else ""
-        _tell(f"error: {' '.join(error.format_message().split()).rstrip('.')}{where}")
+        from ultraspec.cli._errors import in_own_words
+
+        _tell(f"error: {in_own_words(error.format_message()).rstrip('.')}{where}")
         return BAD
     return found if callable(found) else int(found or FINE)
 

@@ -10,6 +10,8 @@ import typer
 
 from ultraspec._version import __version__
 from ultraspec.cli import _options as o
+from ultraspec.cli import _targets
+from ultraspec.cli._input import Input
 from ultraspec.cli._screen import Screen
 
 Job = Callable[[], None]
@@ -72,11 +74,12 @@ def demo(
     """
 
     def job() -> None:
+        n_rows = o.whole(rows, "--rows", 3)
+        o.check_seed(seed)
+        page = None if no_report else _targets.check_demo(report, force=force)
         from ultraspec.cli import demo as command
 
-        page = None if no_report else report or command.REPORT
-        own = report is not None
-        command.run(o.whole(rows, "--rows", 3), seed, page, own_page=own, force=force, screen=Screen(json, quiet))
+        command.run(n_rows, seed, page, force=force, screen=Screen(json, quiet))
 
     return job
 
@@ -102,6 +105,7 @@ def fit(
     array: o.Array = None,
     header: o.Header = None,
     delimiter: o.Delimiter = None,
+    decimal: o.Decimal = None,
     scale: o.Scale = "none",
     representatives: o.Representatives = None,
     neighbors: o.Neighbors = None,
@@ -114,10 +118,13 @@ def fit(
     starts: o.Starts = None,
     iterations: o.Iterations = None,
     regularization: o.Regularization = None,
+    discretize: o.Discretize = None,
+    graph_rows: o.GraphRows = None,
     ensemble: o.Ensemble = False,
     estimators: o.Estimators = None,
     base_clusters: o.BaseClusters = None,
     member_iterations: o.MemberIterations = None,
+    consensus: o.Consensus = None,
     checkpoint: o.Checkpoint = None,
     seed: o.Seed = None,
     jobs: o.Jobs = None,
@@ -129,9 +136,6 @@ def fit(
     """
 
     def job() -> None:
-        from ultraspec.cli import fit as command
-        from ultraspec.cli._data import Input
-
         if cosine and metric not in (None, "cosine"):
             raise ValueError(f"--cosine and --metric {metric} contradict each other.")
         options = {
@@ -146,6 +150,9 @@ def fit(
             "starts": starts,
             "iterations": iterations,
             "regularization": regularization,
+            "discretize": discretize,
+            "graph_rows": None if graph_rows is None else o.whole(graph_rows, "--graph-rows"),
+            "consensus": consensus,
             "estimators": estimators,
             "base_clusters": None if base_clusters is None else o.pair(base_clusters, "--base-clusters"),
             "member_iterations": member_iterations,
@@ -153,9 +160,14 @@ def fit(
             "seed": seed,
             "jobs": jobs,
         }
-        source = Input(data, o.names(columns), array, header, delimiter)
-        outputs = command.Outputs(output, model, report, force)
-        command.run(source, outputs, options, ensemble=ensemble, scale=scale, screen=Screen(json, quiet))
+        source = Input(data, o.names(columns), array, header, delimiter, decimal)
+        o.check_fit(ensemble, scale, options)
+        source.check()
+        targets = _targets.check_fit(output, model, report, data, force=force)
+        from ultraspec.cli import fit as command
+
+        screen = Screen(json, quiet)
+        command.run(source, targets, options, ensemble=ensemble, scale=scale, force=force, screen=screen)
 
     return job
 
@@ -177,20 +189,24 @@ def predict(
     array: o.Array = None,
     header: o.Header = None,
     delimiter: o.Delimiter = None,
+    decimal: o.Decimal = None,
     jobs: o.Jobs = None,
 ) -> Job:
     """Label the rows of a file by a saved model.
 
     Rows that were fitted get the labels that they had. Columns are found by
     their names if the model has names, and scaled as the fitted ones were.
+    An ensemble adds the confidence of each label.
     """
 
     def job() -> None:
+        source = Input(data, o.names(columns), array, header, delimiter, decimal)
+        _targets.check_model(model)
+        source.check()
+        target = _targets.check_labels(output, [model, data], force=force)
         from ultraspec.cli import predict as command
-        from ultraspec.cli._data import Input
 
-        source = Input(data, o.names(columns), array, header, delimiter)
-        command.run(model, source, output, jobs=jobs, force=force, screen=Screen(json, quiet))
+        command.run(model, source, target, jobs=jobs, force=force, screen=Screen(json, quiet))
 
     return job
 
@@ -210,6 +226,7 @@ def evaluate(
     column: Annotated[
         str | None, o.option("--column", panel=o.INPUT, metavar="NAME", help="Column of a file that names none itself.")
     ] = None,
+    delimiter: o.Delimiter = None,
     json: o.Json = False,
 ) -> Job:
     """Score labels against known classes: NMI, accuracies, ARI.
@@ -220,7 +237,7 @@ def evaluate(
     def job() -> None:
         from ultraspec.cli import evaluate as command
 
-        command.run(labels, truth, column, Screen(json))
+        command.run(labels, truth, column, o.sign(delimiter), Screen(json))
 
     return job
 
@@ -287,16 +304,19 @@ def report(
     array: o.Array = None,
     header: o.Header = None,
     delimiter: o.Delimiter = None,
+    decimal: o.Decimal = None,
     jobs: o.Jobs = None,
 ) -> Job:
     """Draw a saved model and the rows of a file: one page that opens anywhere."""
 
     def job() -> None:
+        source = Input(data, o.names(columns), array, header, delimiter, decimal)
+        _targets.check_model(model)
+        source.check()
+        target = _targets.check({"-o": (output, _targets.PAGES)}, [model, data], force=force)["-o"]
         from ultraspec.cli import report as command
-        from ultraspec.cli._data import Input
 
-        source = Input(data, o.names(columns), array, header, delimiter)
-        command.run(model, source, output, title=title, jobs=jobs, force=force, screen=Screen(json, quiet))
+        command.run(model, source, target, title=title, jobs=jobs, force=force, screen=Screen(json, quiet))
 
     return job
 

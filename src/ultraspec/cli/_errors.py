@@ -16,11 +16,22 @@ FULL = {errno.ENOSPC, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.E
 
 # Names of parameters that are no words of the language, and those that are, where they are meant as names.
 _OPTIONS = {parameter: "--" + name.replace("_", "-") for name, parameter in PARAMETERS.items() if name != "exact"}
-_PLAIN = [name for name in _OPTIONS if name not in ("metric", "selection", "checkpoint")]
-_NAMES = re.compile(rf"(?<![\w-])(?:({'|'.join(_PLAIN)})(?!\w)|(metric|selection|checkpoint)(?==| must))")
+_WORDS = ("metric", "selection", "checkpoint", "discretize", "consensus")
+_PLAIN = [name for name in _OPTIONS if name not in _WORDS]
+_NAMES = re.compile(rf"(?<![\w-])(?:({'|'.join(_PLAIN)})(?!\w)|({'|'.join(_WORDS)})(?==| must))")
 _COLUMNS = re.compile(r"(?<![\w-])columns=\[([^\]]*)\]")
-_INPUT = re.compile(r"(?<![\w-])(array|delimiter|header)=")
+_INPUT = re.compile(r"(?<![\w-])(array|delimiter|decimal)=")
+_HEADER = re.compile(r"(?<![\w-])header=(True|False)")
 _X = re.compile(r"\b(?:Input )?X\b")
+# What only Python knows, and what stands for it.
+_FOREIGN = (
+    (re.compile(r" \(for example with sklearn[^)]*\)"), ""),
+    (re.compile(r"\bUSPEC\b|\bUSENC\b"), "the model"),
+    (re.compile(r"(?<![\w-])columns (?=names |is empty|must )"), "--columns "),
+    (re.compile(r", as in open_rows\(path, ([^)]*)\)"), r": \1"),
+    (re.compile(r"Input should be a valid integer.*?(?= \(see |$)"), "it must be a whole number"),
+    (re.compile(r"Input should be a valid number.*?(?= \(see |$)"), "it must be a number"),
+)
 
 
 def in_own_words(message: str) -> str:
@@ -34,13 +45,17 @@ def in_own_words(message: str) -> str:
     'Choose --columns a,b.'
     """
     message = " ".join(message.split())
+    for pattern, instead in _FOREIGN:
+        message = pattern.sub(instead, message)
     message = _COLUMNS.sub(lambda found: "--columns " + _plain_list(found[1]), message)
     message = _INPUT.sub(r"--\1=", message)
+    message = _HEADER.sub(lambda found: "--header" if found[1] == "True" else "--no-header", message)
     return _NAMES.sub(lambda found: _OPTIONS[found[1] or found[2]], message)
 
 
 def _plain_list(text: str) -> str:
-    return re.sub(r"(['\"])(.*?)\1(,\s*)?", lambda found: found[2] + ("," if found[3] else ""), text)
+    unquoted = re.sub(r"(['\"])(.*?)\1(,\s*)?", lambda found: found[2] + ("," if found[3] else ""), text)
+    return re.sub(r"(?<=\d),\s+", ",", unquoted)
 
 
 def describe(error: BaseException) -> str:

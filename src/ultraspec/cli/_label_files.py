@@ -18,7 +18,7 @@ USUAL = ("label", "labels")  # columns that are meant where none is named
 KINDS = ".npy, .npz, .csv, .tsv, .parquet, .pq"
 
 
-def read_labels(text: str, column: str | None = None) -> Array:
+def read_labels(text: str, column: str | None = None, delimiter: str | None = None) -> Array:
     """Labels: whole numbers, or words as the numbers of distinct words.
 
     Parameters
@@ -27,6 +27,8 @@ def read_labels(text: str, column: str | None = None) -> Array:
         ``path`` or ``path:column``.
     column : str, optional
         Column, or array of an .npz file, where the text names none. By default the only one, or "label".
+    delimiter : str, optional
+        What separates the values of a CSV file.
 
     Examples
     --------
@@ -52,7 +54,7 @@ def read_labels(text: str, column: str | None = None) -> Array:
     if name.endswith((".parquet", ".pq")):
         return _from_parquet(path, column)
     if name.endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
-        return _from_csv(path, column)
+        return _from_csv(path, column, delimiter)
     raise ValueError(f"{path} is of an unknown kind of label file. Known are {KINDS}.")
 
 
@@ -118,9 +120,11 @@ def _from_parquet(path: Path, column: str | None) -> Array:
     return _from_arrow(values, f"{path}: column {name!r}")
 
 
-def _from_csv(path: Path, column: str | None) -> Array:
+def _from_csv(path: Path, column: str | None, delimiter: str | None) -> Array:
     csv: Any = need("pyarrow.csv", "CSV files")
-    parse = csv.ParseOptions(delimiter="\t" if ".tsv" in path.name.lower() else ",")
+    if delimiter is not None and len(delimiter) != 1:
+        raise ValueError(f"--delimiter must be one character, got {delimiter!r}.")
+    parse = csv.ParseOptions(delimiter=delimiter or ("\t" if ".tsv" in path.name.lower() else ","))
     stamp = Stamp.of(path)
     with stamp.reading("a CSV file"), csv.open_csv(str(path), parse_options=parse) as reader:
         names = [str(name) for name in reader.schema.names]

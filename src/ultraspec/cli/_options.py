@@ -28,10 +28,14 @@ PARAMETERS = {
     "starts": "n_init",
     "iterations": "max_iter",
     "regularization": "regularization",
+    "discretize": "discretize",
+    "graph_rows": "graph_rows",
+    "consensus": "consensus",
     "seed": "random_state",
     "jobs": "n_jobs",
 }
-OF_ENSEMBLES = ("estimators", "base_clusters", "member_iterations", "checkpoint")
+OF_ENSEMBLES = ("estimators", "base_clusters", "member_iterations", "consensus", "checkpoint")
+OF_SINGLES = ("discretize", "graph_rows")
 
 INPUT, OUTPUT, METHOD, ENSEMBLE, RUN = "Input", "Output", "Clustering", "Ensemble", "Run"
 
@@ -67,6 +71,9 @@ Header = Annotated[
 ]
 Delimiter = Annotated[
     str | None, option("--delimiter", panel=INPUT, metavar="SIGN", help="Between values of a CSV file. Default ','.")
+]
+Decimal = Annotated[
+    str | None, option("--decimal", panel=INPUT, metavar="SIGN", help="Decimal sign of a CSV file. Default '.'.")
 ]
 Scale = Annotated[
     str,
@@ -160,6 +167,19 @@ Regularization = Annotated[
         "--regularization", panel=METHOD, metavar="T", help="Joins pieces of the graph; 0 leaves them. Default 0.001."
     ),
 ]
+Discretize = Annotated[
+    str | None,
+    option(
+        "--discretize",
+        panel=METHOD,
+        **among("kmeans", "representatives", "consensus"),
+        help="How the embedding becomes clusters: kmeans, representatives or consensus. Default kmeans.",
+    ),
+]
+GraphRows = Annotated[
+    str | None,
+    option("--graph-rows", panel=METHOD, metavar="N", help="Build the graph from a sample of so many rows."),
+]
 
 Ensemble = Annotated[
     bool, option("--ensemble", panel=ENSEMBLE, help="U-SENC: cluster many times, keep what most agree on.")
@@ -174,6 +194,15 @@ BaseClusters = Annotated[
 MemberIterations = Annotated[
     int | None,
     option("--member-iterations", panel=ENSEMBLE, metavar="N", help="Iterations of their k-means. Default 5."),
+]
+Consensus = Annotated[
+    str | None,
+    option(
+        "--consensus",
+        panel=ENSEMBLE,
+        **among("transfer_cut", "average"),
+        help="How members are joined: transfer_cut or average. Default transfer_cut.",
+    ),
 ]
 Checkpoint = Annotated[
     Path | None,
@@ -228,6 +257,28 @@ def cluster_count(text: str) -> int | str:
     if not text.strip()[:1].isdigit():
         raise ValueError(f"-k must be a whole number or 'auto', got {text!r}.")
     return whole(text, "-k")
+
+
+def sign(text: str | None) -> str | None:
+    """A sign, or a tab as people write it in a shell.
+
+    Examples
+    --------
+    >>> sign(";"), sign("tab") == sign(chr(92) + "t") == chr(9)
+    (';', True)
+    """
+    return "\t" if text in ("\\t", "tab") else text
+
+
+def check_fit(ensemble: bool, scale: str, options: dict[str, Any]) -> None:
+    """Raise for options of `fit` that contradict each other or have no meaning."""
+    if scale not in ("none", "standard"):
+        raise ValueError(f"--scale must be 'none' or 'standard', got {scale!r}.")
+    check_seed(options["seed"])
+    stray = [name for name in (OF_SINGLES if ensemble else OF_ENSEMBLES) if options[name] is not None]
+    if stray:
+        what = "not for ensembles: leave --ensemble out" if ensemble else "for ensembles: pass --ensemble too"
+        raise ValueError(f"--{stray[0].replace('_', '-')} is {what}.")
 
 
 def check_seed(seed: int | None) -> None:

@@ -20,6 +20,34 @@ PAGES = (".html", ".htm")
 GROWTH = {".csv": 3.0, ".parquet": 1.1, ".pq": 1.1}
 
 
+def check_fit(
+    labels: Path | None, model: Path | None, report: Path | None, data: Path, *, force: bool
+) -> dict[str, Path]:
+    """Real paths of what a fit writes by option, after all checks."""
+    if model is not None:
+        need("safetensors", "--model", "cli")
+    wanted = {"-o": (labels, TABLES + ARRAYS), "--model": (model, ()), "--report": (report, PAGES)}
+    return check(wanted, [data], force=force)
+
+
+def check_demo(report: Path | None, *, force: bool) -> Path:
+    """Real path of the demo's page, after all checks; one that the user names must not exist."""
+    path = Path("demo-report.html") if report is None else report
+    return check({"--report": (path, PAGES)}, [], force=force or report is None)["--report"]
+
+
+def check_labels(labels: Path, inputs: Iterable[Path], *, force: bool) -> Path:
+    """Real path of labels, after all checks."""
+    return check({"-o": (labels, TABLES + ARRAYS)}, inputs, force=force)["-o"]
+
+
+def check_model(path: Path) -> None:
+    """Raise where there is no model file."""
+    need("safetensors", "Reading model files", "cli")
+    if not path.expanduser().exists():
+        raise FileNotFoundError(f"{path}: there is no such file.")
+
+
 def check(
     outputs: Mapping[str, tuple[Path | None, tuple[str, ...]]], inputs: Iterable[Path], *, force: bool
 ) -> dict[str, Path]:
@@ -43,6 +71,9 @@ def check(
         real = Path(os.path.realpath(path.expanduser()))
         if str(real) in read:
             raise ValueError(f"{option} {path} is a file that is read. Write to another one.")
+        around = [folder for folder in read if real.is_relative_to(folder)]
+        if around:
+            raise ValueError(f"{option} {path} is within {around[0]}, the folder that is read. Write to another one.")
         twice = [other for other, taken in found.items() if taken == real]
         if twice:
             raise ValueError(f"{twice[0]} and {option} name the same file, {path}.")

@@ -8,19 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from ultraspec import USPEC, datasets, metrics, report
-from ultraspec.cli import _targets
 from ultraspec.cli._errors import blaming
-from ultraspec.cli._options import check_seed
 from ultraspec.cli._screen import Screen, duration, listing
 
-REPORT = Path("demo-report.html")
 
-
-def run(n_rows: int, seed: int, page: Path | None, *, own_page: bool, force: bool, screen: Screen) -> None:
-    """Cluster circles; `own_page` tells that the user named the page, which then must not exist."""
-    if page is not None:
-        page = _targets.check({"--report": (page, _targets.PAGES)}, [], force=force or not own_page)["--report"]
-    check_seed(seed)
+def run(n_rows: int, seed: int, page: Path | None, *, force: bool, screen: Screen) -> None:
+    """Cluster circles, and draw them on a page, which may replace an earlier one."""
     screen.say(f"Generating {n_rows:,} points on three concentric circles ...")
     X, y = datasets.generate("cc", n_rows, random_state=seed)
     screen.say("Compiling (once per machine) ...")
@@ -34,7 +27,7 @@ def run(n_rows: int, seed: int, page: Path | None, *, own_page: bool, force: boo
     if page is not None:
         screen.say(f"Drawing {page.name} ...")
         with blaming(page):
-            report.write(model, X, page, title="Three concentric circles")
+            report.write(model, X, page, title="Three concentric circles", overwrite=True if force else None)
     facts = {
         "command": "demo",
         "rows": n_rows,

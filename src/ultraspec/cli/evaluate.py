@@ -7,9 +7,9 @@ from ultraspec.cli._label_files import read_labels, same_length
 from ultraspec.cli._screen import Screen
 
 
-def run(labels: str, truth: str, column: str | None, screen: Screen) -> None:
+def run(labels: str, truth: str, column: str | None, delimiter: str | None, screen: Screen) -> None:
     """Compare labels with known classes."""
-    found, known = read_labels(labels, column), read_labels(truth, column)
+    found, known = read_labels(labels, column, delimiter), read_labels(truth, column, delimiter)
     same_length(found, known, (labels, truth))
     table = metrics.contingency(known, found)
     facts = {

@@ -6,17 +6,17 @@ import secrets
 import shlex
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ultraspec import USENC, USPEC, report, save
+from ultraspec import USENC, USPEC, checkpoint, report, save
 from ultraspec.cli import _targets
-from ultraspec.cli._data import Input, Sizes, slices
+from ultraspec.cli._data import Sizes, slices
 from ultraspec.cli._errors import about, blaming
-from ultraspec.cli._options import OF_ENSEMBLES, PARAMETERS, check_seed
+from ultraspec.cli._input import Input
+from ultraspec.cli._options import PARAMETERS
 from ultraspec.cli._screen import Screen, duration, listing, memory
 from ultraspec.cli._writers import write_columns
 from ultraspec.engines import ThreadEngine
@@ -24,35 +24,18 @@ from ultraspec.rows import Rows
 from ultraspec.scaling import ScaledRows, measure
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """Files to write."""
-
-    labels: Path | None
-    model: Path | None
-    report: Path | None
-    force: bool
-
-    def check(self, data: Path) -> dict[str, Path]:
-        """Real paths by option, after all checks."""
-        if self.model is not None:
-            _targets.need("safetensors", "--model", "cli")
-        wanted = {
-            "-o": (self.labels, _targets.TABLES + _targets.ARRAYS),
-            "--model": (self.model, ()),
-            "--report": (self.report, _targets.PAGES),
-        }
-        return _targets.check(wanted, [data], force=self.force)
-
-
 def run(
-    source: Input, outputs: Outputs, options: Mapping[str, Any], *, ensemble: bool, scale: str, screen: Screen
+    source: Input,
+    targets: Mapping[str, Path],
+    options: Mapping[str, Any],
+    *,
+    ensemble: bool,
+    scale: str,
+    force: bool,
+    screen: Screen,
 ) -> None:
-    """Cluster a file and write what was asked for."""
-    if scale not in ("none", "standard"):
-        raise ValueError(f"--scale must be 'none' or 'standard', got {scale!r}.")
+    """Cluster a file and write what was asked for to `targets`, paths by option."""
     model = estimator(options, ensemble=ensemble)
-    targets = outputs.check(source.path)
     with source.open(screen) as rows:
         if model.n_clusters != "auto" and model.n_clusters > rows.n_rows:
             raise ValueError(f"{source.path} has {rows.n_rows:,} rows, too few for -k {model.n_clusters}.")
@@ -62,7 +45,7 @@ def run(
         with about(source.path):
             fit(model, rows, scale, screen)
         seconds = time.perf_counter() - started
-        sizes = write(model, rows, targets, outputs.force, repeat(model, source), screen)
+        sizes = write(model, rows, targets, force, repeat(model, source), screen)
     facts = describe(model, rows, sizes, scale, seconds)
     facts["outputs"] = {"-o": "labels", "--model": "model", "--report": "report"}
     facts["outputs"] = {name: str(targets[option]) for option, name in facts["outputs"].items() if option in targets}
@@ -71,12 +54,9 @@ def run(
 
 def estimator(options: Mapping[str, Any], *, ensemble: bool) -> Any:
     """The estimator that options ask for, with its parameters checked; None is an option that was not given."""
-    check_seed(options.get("seed"))
     given = {name: value for name, value in options.items() if value is not None}
-    stray = [name for name in given if name in OF_ENSEMBLES and not ensemble]
-    if stray:
-        raise ValueError(f"--{stray[0].replace('_', '-')} is for ensembles: pass --ensemble too.")
-    if given.get("seed") is None and "checkpoint" not in given:  # an unfinished run goes on with its own seed
+    unfinished = "checkpoint" in given and (Path(given["checkpoint"]).expanduser() / checkpoint.HEADER).exists()
+    if given.get("seed") is None and not unfinished:  # which goes on with its own seed
         given["seed"] = secrets.randbelow(2**32)
     model = (USENC if ensemble else USPEC)(**{PARAMETERS[name]: value for name, value in given.items()})
     model._check_parameters()
@@ -94,7 +74,6 @@ def fit(model: Any, rows: Rows, scale: str, screen: Screen) -> None:
         scaling = measure(rows, engine)
     with screen.watching(model):
         model.fit(ScaledRows(rows, scaling))
-    model._scaling = scaling  # from now on it takes rows as they are
 
 
 def write(model: Any, rows: Rows, targets: Mapping[str, Path], force: bool, command: str, screen: Screen) -> Any:
@@ -121,13 +100,17 @@ def write(model: Any, rows: Rows, targets: Mapping[str, Path], force: bool, comm
     return sizes.counts
 
 
-def repeat(model: Any, source: Input | Path) -> str:
-    """The command that repeats a fit, from the model's parameters."""
+def repeat(model: Any, source: Input | Path, n_rows: int | None = None) -> str:
+    """The command that repeats a fit, from the model's parameters; `n_rows` where the data may be another."""
     given = source if isinstance(source, Input) else Input(source)
     words = ["ultraspec", "fit", str(given.path)]
+    note = ""
+    if n_rows is not None and n_rows != model._n_rows:
+        words[2], note = "DATA", f"# DATA: the {model._n_rows:,} rows that were fitted, not those of this page\n"
     values, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
     if isinstance(model, USENC):
         words.append("--ensemble")
+    values["random_state"] = model._seed
     for name, parameter in PARAMETERS.items():
         value = values.get(parameter)
         if parameter == "n_clusters":
@@ -139,15 +122,16 @@ def repeat(model: Any, source: Input | Path) -> str:
         else:
             text = ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
             words += ["--" + name.replace("_", "-"), text]
-    if hasattr(model, "_scaling"):
+    if model.scaling_ is not None:
         words += ["--scale", "standard"]
     if given.columns is not None:
         words += ["--columns", ",".join(given.columns)]
     words += ["--array", given.array] if given.array is not None else []
     words += ["--delimiter", given.delimiter] if given.delimiter is not None else []
+    words += ["--decimal", given.decimal] if given.decimal is not None else []
     if given.header is not None:
         words.append("--header" if given.header else "--no-header")
-    return shlex.join(words)
+    return note + shlex.join(words)
 
 
 def describe(model: Any, rows: Rows, sizes: Any, scale: str, seconds: float) -> dict[str, Any]:
@@ -164,7 +148,7 @@ def describe(model: Any, rows: Rows, sizes: Any, scale: str, seconds: float) -> 
         "seconds": round(seconds, 3),
         "seconds_by_phase": {name: round(phase["seconds"], 3) for name, phase in model.fit_profile_.items()},
         "peak_bytes": max((n for n in used if n is not None), default=None),
-        "seed": model.random_state,
+        "seed": model._seed,
     }
     if hasattr(model, "confidence_"):
         total = sum(float(part.sum(dtype=np.float64)) for (part,) in slices(model.confidence_))
@@ -182,8 +166,7 @@ def lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "mean_confidence" in facts:
         found.append(("Confidence", f"{facts['mean_confidence']:.4f} on average"))
     found += [("Time", duration(facts["seconds"])), ("Memory", memory(facts["peak_bytes"]) + " at most")]
-    if facts["seed"] is not None:
-        found.append(("Seed", str(facts["seed"])))
+    found.append(("Seed", str(facts["seed"])))
     names = {"labels": "Labels", "model": "Model", "report": "Report"}
     found += [(names[name], path) for name, path in facts["outputs"].items()]
     if not facts["outputs"]:

@@ -11,24 +11,25 @@ import numpy as np
 
 from ultraspec import load
 from ultraspec.cli import _targets
-from ultraspec.cli._data import Input, Sizes, label_blocks
+from ultraspec.cli._data import Sizes, label_blocks
 from ultraspec.cli._errors import about
+from ultraspec.cli._input import Input
 from ultraspec.cli._screen import Screen, duration, listing
 from ultraspec.cli._writers import write_columns
 
 
-def run(path: Path, source: Input, output: Path, *, jobs: int | None, force: bool, screen: Screen) -> None:
+def run(path: Path, source: Input, target: Path, *, jobs: int | None, force: bool, screen: Screen) -> None:
     """Label the rows of a file."""
-    wanted = {"-o": (output, _targets.TABLES + _targets.ARRAYS)}
-    target = _targets.check(wanted, [path, source.path], force=force)["-o"]
     model = load_model(path, jobs)
     with source.open(screen, feature_names(model)) as rows:
-        _targets.check_room({target: rows.n_rows * 4})
+        types: dict[str, Any] = {"label": np.int32}
+        if getattr(model, "_majority", None) is not None:
+            types["confidence"] = np.float32
+        _targets.check_room({target: rows.n_rows * 4 * len(types)})
         started = time.perf_counter()
         sizes = Sizes(model.n_clusters_)
         with about(source.path), closing(label_blocks(model, rows, screen.reporter("predict"))) as found:
-            blocks = sizes.of((labels,) for labels in found)
-            write_columns(target, rows.n_rows, {"label": np.int32}, blocks, force=force)
+            write_columns(target, rows.n_rows, types, sizes.of(found), force=force)
         seconds = time.perf_counter() - started
     facts = {
         "command": "predict",
@@ -51,7 +52,6 @@ def run(path: Path, source: Input, output: Path, *, jobs: int | None, force: boo
 
 def load_model(path: Path, jobs: int | None) -> Any:
     """A model from a file, to run on so many threads."""
-    _targets.need("safetensors", "Reading model files", "cli")
     model = load(path)
     return model.set_params(n_jobs=jobs)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ultraspec.cli import _targets
-from ultraspec.cli._data import Input
 from ultraspec.cli._errors import about, blaming
+from ultraspec.cli._input import Input
 from ultraspec.cli._screen import Screen
 from ultraspec.cli.fit import repeat
 from ultraspec.cli.predict import feature_names, load_model
@@ -14,15 +13,14 @@ from ultraspec.report import write
 
 
 def run(
-    path: Path, source: Input, output: Path, *, title: str | None, jobs: int | None, force: bool, screen: Screen
+    path: Path, source: Input, target: Path, *, title: str | None, jobs: int | None, force: bool, screen: Screen
 ) -> None:
     """Draw a model and the rows of a file."""
-    target = _targets.check({"-o": (output, _targets.PAGES)}, [path, source.path], force=force)["-o"]
     model = load_model(path, jobs)
     with source.open(screen, feature_names(model)) as rows:
         reporter = screen.reporter("report")
         with reporter.phase("page"), about(source.path), blaming(target):
-            write(model, rows, target, title=title, code=repeat(model, source), overwrite=force)
+            write(model, rows, target, title=title, code=repeat(model, source, rows.n_rows), overwrite=force)
     facts = {
         "command": "report",
         "rows": rows.n_rows,

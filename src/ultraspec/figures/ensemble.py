@@ -49,8 +49,13 @@ def needs_columns(source: Source) -> bool:
 
 
 def majorities(source: Source, sample: Part) -> Codes:
-    """The cluster that most rows of each base cluster are in, by a sample; -1 for base clusters it does not meet."""
+    """The cluster that most rows of each base cluster are in; -1 for base clusters that a sample does not meet.
+
+    The model knows that of its own clusters; of others, the sample tells.
+    """
     assert sample.columns is not None
+    if source.own and source.model._majority is not None:
+        return source.model._majority
     k = len(source.names)
     total = int(source.first_columns[-1]) + source.model._models[-1].partition.n_clusters
     votes = np.zeros((total, k), dtype=np.int64)

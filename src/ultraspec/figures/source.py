@@ -130,7 +130,8 @@ class Source:
     def feature_names(self) -> list[str]:
         """The features' names, or "feature 0" and so on."""
         given = getattr(self.model, "feature_names_in_", None)
-        return [f"feature {i}" for i in range(self.n_features)] if given is None else [str(name) for name in given]
+        names = [f"feature {i}" for i in range(self.n_features)] if given is None else [str(name) for name in given]
+        return names if self.model.scaling_ is None else [f"{name}, scaled" for name in names]
 
     @lazy
     def sample(self) -> npt.NDArray[np.int64]:

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ultraspec._files import write_whole
-from ultraspec.report._page import render
+from ultraspec._files import check_target, write_whole
+from ultraspec.report._page import is_page, render
+from ultraspec.report._run import source_path
 
 __all__ = ["write"]
 
@@ -20,7 +21,7 @@ def write(
     labels: Any = None,
     title: str | None = None,
     code: str | None = None,
-    overwrite: bool = True,
+    overwrite: bool | None = None,
 ) -> Path:
     """Write a page that shows what a fitted model found.
 
@@ -43,8 +44,10 @@ def write(
         Heading of the page.
     code : str, optional
         The lines that repeat the run; by default they are made from the model's parameters.
-    overwrite : bool, default=True
-        Whether an existing file may be replaced. It is replaced at once: there is never half a page.
+    overwrite : bool or None, default=None
+        Whether an existing file may be replaced, else FileExistsError is raised. None: a page of ultraspec may, a file
+        of another kind may not. The file that the rows come from never is. It is replaced at once: there is never half
+        a page.
 
     Returns
     -------
@@ -63,13 +66,8 @@ def write(
     ...     page.read_text(encoding="utf-8").startswith("<!doctype html>")
     True
     """
-    target = Path(path).expanduser()
-    if target.is_dir():
-        raise IsADirectoryError(f"{str(path)!r} is a folder. Pass the name of a file, such as 'report.html'.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"The folder {str(target.parent)!r} does not exist. Create it first.")
-    if target.exists() and not overwrite:
-        raise FileExistsError(f"{str(path)!r} exists. Pass another path, or overwrite=True to replace it.")
+    read = [] if (source := source_path(X)) is None else [source]
+    target = check_target(Path(path), "report", overwrite=overwrite, is_ours=is_page, read=read)
     page = render(model, X, labels=labels, title=title, code=code)
-    write_whole(target, lambda file: file.write(page.encode()), overwrite=overwrite)
-    return target
+    write_whole(target, lambda file: file.write(page.encode()), overwrite=overwrite is not False)
+    return Path(path).expanduser()

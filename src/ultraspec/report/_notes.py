@@ -139,9 +139,8 @@ def _ensemble(survey: Survey) -> Iterator[Note]:
             "care; more members (n_estimators) or another number of clusters may help.",
         )
     elif low < 0.01:
-        yield Note(
-            "good", f"Members agree: only {percent(low)} of the rows have at most half of them behind their label."
-        )
+        few = f"only {percent(low)} of the rows have" if low > 0 else "no row has"
+        yield Note("good", f"Members agree: {few} at most half of them behind their label.")
     if own[worst] > max(0.2, 2 * low) and len(own) > 1:
         yield Note(
             "look",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from html import escape
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ultraspec import figures
+from ultraspec._version import __version__
 from ultraspec.figures import ClusterMap, Eigengap, Phase, Survey, palette
 from ultraspec.report import _run
 from ultraspec.report._data import MARKS, script_json
@@ -17,7 +19,8 @@ from ultraspec.report._notes import Note, notes
 from ultraspec.report._text import cut, memory, percent, seconds, short
 
 MOST_TOUCHING = 12
-MOST_KEYS = 16  # before the list of clusters scrolls
+MOST_KEYS = 16  # beside the map; a longer list of clusters stands below it in columns
+MANY_KEYS = 120  # a list that is longer still scrolls
 NOTE_MARKS = {"warning": "!", "look": "→", "good": "✓"}
 NOTE_NAMES = {"warning": "Warning", "look": "Note", "good": "Good"}
 
@@ -29,13 +32,17 @@ def render(model: Any, X: Any, *, labels: Any, title: str | None, code: str | No
     kind = type(model).__name__
     heading = title if title is not None else f"{len(survey.names):,} clusters in {survey.n_rows:,} rows"
     ensemble = survey.agreement is not None
+    long, many = len(survey.names) > MOST_KEYS, len(survey.names) > MANY_KEYS
     parts = {
         "title": escape(heading),
+        "version": __version__,
         "lead": lead(model, survey),
         "facts": facts(model, survey, gap),
         "notes": note_list(notes(model, survey, gap)),
         "keys": keys(survey),
-        "keys_class": "keys long" if len(survey.names) > MOST_KEYS else "keys",
+        "keys_class": " ".join(["keys", *(["long"] if long else []), *(["many"] if many else [])]),
+        "keys_hint": f" Scroll to see all {len(survey.names)}." if many else "",
+        "map_class": "split below" if long else "split",
         "key_widths": key_widths(survey),
         "touching": touching_rows(survey),
         "views": template("views.html") if ensemble else "",
@@ -46,13 +53,19 @@ def render(model: Any, X: Any, *, labels: Any, title: str | None, code: str | No
         "ensemble": fill(template("ensemble.html"), {"members": member_rows(survey)}) if ensemble else "",
         "phases": phase_rows(figures.phases(model)),
         "parameters": parameter_rows(model),
-        "code": escape(code if code is not None else _run.code_lines(model)),
+        "code": escape(code if code is not None else _run.code_lines(model, X)),
         "versions": ", ".join(f"{escape(name)} {escape(version)}" for name, version in _run.versions()),
         "style": fill(template("style.css"), {"light": colors("light"), "dark": colors("dark")}),
         "script": template("charts.js") + template("page.js"),
         "data": script_json(survey, gap),
     }
     return fill(template("page.html"), parts)
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a page that was made here."""
+    with open(path, "rb") as file:
+        return b'<meta name="generator" content="ultraspec' in file.read(2000)
 
 
 def template(name: str) -> str:

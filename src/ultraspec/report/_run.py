@@ -5,11 +5,14 @@ from __future__ import annotations
 import inspect
 import platform
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ultraspec._version import __version__
+from ultraspec.rows import FileRows
+from ultraspec.scaling import ScaledRows
 
 OF_NO_EFFECT = ("n_jobs", "verbose")  # on the result
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
@@ -29,8 +32,8 @@ def parameters(model: Any) -> list[tuple[str, str, bool]]:
     return [(name, written(values[name]), not _same(values[name], default)) for name, default in defaults.items()]
 
 
-def code_lines(model: Any) -> str:
-    """The lines that repeat the fit.
+def code_lines(model: Any, X: Any = None) -> str:
+    """The lines that repeat the fit; `X` is what the page is about, which need not be the rows that were fitted.
 
     Examples
     --------
@@ -42,18 +45,44 @@ def code_lines(model: Any) -> str:
     labels = model.fit_predict(X)
     """
     kind, values = type(model).__name__, model.get_params(deep=False)
+    used = model._seed if hasattr(model, "_labels_seed") else None
     given, remarks = [], []
     for name, text, changed in parameters(model):
-        if name in OF_NO_EFFECT or not (changed or name == "n_clusters"):
+        if name == "random_state" and values[name] is None and used is not None:
+            given.append(f"random_state={used}")
+        elif name in OF_NO_EFFECT or not (changed or name == "n_clusters"):
             continue
-        if is_plain(values[name]):
+        elif is_plain(values[name]):
             given.append(f"{name}={text}")
         else:
             remarks.append(f"# {name} was {text}, which cannot be written here\n")
     call = f"model = {kind}({', '.join(given)})"
     if len(call) > 88:
         call = f"model = {kind}(\n" + "".join(f"    {part},\n" for part in given) + ")"
-    return f"from ultraspec import {kind}\n\n{''.join(remarks)}{call}\nlabels = model.fit_predict(X)"
+    source, imported = _rows_line(model, X)
+    names = ", ".join([kind, *imported])
+    return f"from ultraspec import {names}\n\n{source}{''.join(remarks)}{call}\nlabels = model.fit_predict(X)"
+
+
+def source_path(X: Any) -> Path | None:
+    """The file that rows come from, if they do."""
+    rows = X.rows if isinstance(X, ScaledRows) else X
+    found = rows.path if isinstance(rows, FileRows) else rows.filename if isinstance(rows, np.memmap) else None
+    return None if found is None else Path(found)
+
+
+def _rows_line(model: Any, X: Any) -> tuple[str, list[str]]:
+    """The line that makes X, and what it needs imported from here."""
+    scaled = vars(model).get("scaling_") is not None
+    rows = X.rows if isinstance(X, ScaledRows) else X
+    fitted = vars(model).get("_n_rows")
+    if not isinstance(rows, FileRows) or rows.n_rows != fitted:
+        n_rows = getattr(rows, "shape", (fitted,))[0]
+        line = "" if n_rows == fitted else f"# X: the {fitted:,} rows that were fitted, not those of this page\n"
+        scaler = "from sklearn.preprocessing import StandardScaler\n\nX = StandardScaler().fit_transform(X)\n"
+        return line + (scaler if scaled else ""), []
+    words = [repr(str(rows.path)), *(f"{name}={written(value)}" for name, value in rows.options().items())]
+    return f"X = open_rows({', '.join([*words, *(['scale=' + repr('standard')] if scaled else [])])})\n", ["open_rows"]
 
 
 def versions() -> list[tuple[str, str]]:

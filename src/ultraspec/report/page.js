@@ -64,28 +64,59 @@ function drawAxes(place, frame, axes, width) {
   c.textAlign = "left";
   c.fillText(fit(axes[1], width - 20), Math.max(0, place.x0 - 42), 11);
 }
-function drawNames(place, spots, frame) {
-  const lift = data.map.kind === "points" && mapData.codes.length < 500 ? 16 : 0;  // not to hide one of few points
-  const { c } = place, size = data.names.length > 30 || place.w < 400 ? 10 : 12;
+function centres() { // middle and half height of each cluster without its stragglers, as shares of the frame
+  const { kind, frame } = data.map, [w, h] = frame.cells;
+  const visit = kind === "points"
+    ? (add) => mapData.codes.forEach((code, i) => add(code, mapData.xy[2 * i] / 65535, mapData.xy[2 * i + 1] / 65535, 1))
+    : (add) => {
+      for (let cell = 0; cell < w * h; cell++) {
+        for (let e = mapData.first[cell]; e < mapData.first[cell + 1]; e++) add(mapData.codes[e], ((cell % w) + 0.5) / w, (Math.floor(cell / w) + 0.5) / h, mapData.counts[e]);
+      }
+    };
+  let found = data.names.map(() => ({ x: 0.5, y: 0.5, reach: 9 }));
+  for (let pass = 0; pass < 3; pass++) { // each leaves out what the one before found to be far off
+    const sums = data.names.map(() => [0, 0, 0, 0]);
+    visit((code, x, y, n) => {
+      const at = found[code];
+      if (Math.hypot(x - at.x, y - at.y) > 1.6 * at.reach) return;
+      [n, n * x, n * y, n * y * y].forEach((v, i) => { sums[code][i] += v; });
+    });
+    found = sums.map(([n, x, y, yy], code) => (n ? { x: x / n, y: y / n, reach: 1.9 * Math.sqrt(Math.max(0, yy / n - (y / n) ** 2)) + 1e-3 } : found[code]));
+  }
+  return found;
+}
+function drawNames(place, spots, frame) { // beside clusters that a name would hide, and never on another name
+  const { c } = place, many = data.names.length > 12, size = data.names.length > 24 || place.w < 400 ? 10 : 12, taken = (place.names = []);
+  if (data.map.kind !== "histogram") mapData.centres ||= centres();
   c.font = text(650, size);
   c.textAlign = "center";
   c.textBaseline = "middle";
-  spots.forEach((spot, code) => {
-    if (!spot || !shown(code)) return;
+  const order = data.names.map((_, code) => code).sort((a, b) => data.sizes[b] - data.sizes[a]);
+  for (const code of order) {
+    const spot = spots[code];
+    if (!spot || !shown(code)) continue;
     const name = data.names[code].length > 12 ? data.names[code].slice(0, 11) + "…" : data.names[code];
-    const w = Math.max(size + 6, c.measureText(name).width + 9), h = size + 6;
-    const x = Math.min(Math.max(place.x((spot[0] - frame.low[0]) / (frame.high[0] - frame.low[0])), place.x0 + w / 2), place.x0 + place.w - w / 2);
-    const y = Math.min(Math.max(place.y((spot[1] - frame.low[1]) / (frame.high[1] - frame.low[1])) - lift, place.y0 + h / 2), place.y0 + place.h - h / 2);
+    const w = Math.max(size + 6, c.measureText(name).width + 9), h = size + 6, own = mapData.centres && mapData.centres[code], reach = own ? own.reach * place.h : 1e3;
+    const small = reach < 3 * h, x = small ? place.x(own.x) : place.x((spot[0] - frame.low[0]) / (frame.high[0] - frame.low[0]));
+    const y = small ? place.y(own.y) : place.y((spot[1] - frame.low[1]) / (frame.high[1] - frame.low[1]));
+    const aside = reach + h / 2 + 3, tries = [[x, y - aside], [x, y + aside], [x + aside + w / 4, y], [x - aside - w / 4, y]];
+    const boxes = (small ? tries : [[x, y], ...(many ? tries : [])]).map(([a, b]) => [
+      Math.min(Math.max(a, place.x0 + w / 2), place.x0 + place.w - w / 2),
+      Math.min(Math.max(b, place.y0 + h / 2), place.y0 + place.h - h / 2), w, h]);
+    const free = boxes.find((box) => !taken.some((other) => Math.abs(box[0] - other[0]) < (box[2] + other[2]) / 2 && Math.abs(box[1] - other[1]) < (box[3] + other[3]) / 2));
+    if (!free && many) continue;  // the list and the pointer still tell
+    const [left, top] = free || boxes[0];
+    taken.push([left, top, w, h, code]);
     c.beginPath();
-    c.roundRect(x - w / 2, y - h / 2, w, h, h / 2);
+    c.roundRect(left - w / 2, top - h / 2, w, h, h / 2);
     c.fillStyle = theme("surface");
     c.strokeStyle = colorOf(code);
-    c.lineWidth = 1.5;
+    c.lineWidth = many ? 1 : 1.5;
     c.fill();
     c.stroke();
     c.fillStyle = theme("ink");
-    c.fillText(name, x, y + 0.5);
-  });
+    c.fillText(name, left, top + 0.5);
+  }
   c.textBaseline = "alphabetic";
 }
 

@@ -7,7 +7,17 @@ number of threads, so that sums taken block by block are the same on any machine
 
 from ultraspec.rows._base import Block, Rows, sample_indices
 from ultraspec.rows._file import FileRows
-from ultraspec.rows._open import open_rows
+from ultraspec.rows._open import check_path, open_rows
 from ultraspec.rows.memory import ArrayRows, SparseRows, subset
 
-__all__ = ["ArrayRows", "Block", "FileRows", "Rows", "SparseRows", "open_rows", "sample_indices", "subset"]
+__all__ = [
+    "ArrayRows",
+    "Block",
+    "FileRows",
+    "Rows",
+    "SparseRows",
+    "check_path",
+    "open_rows",
+    "sample_indices",
+    "subset",
+]

@@ -24,7 +24,7 @@ class Rows(ABC):
     Attributes
     ----------
     n_rows, n_features : int
-        Shape of the data.
+        Shape of the data, also as `shape`; ``len`` gives `n_rows`.
     sparse : bool
         Whether blocks are CSR matrices.
     names : list of str or None
@@ -50,6 +50,18 @@ class Rows(ABC):
     def select(self, columns: Sequence[str | int]) -> Rows:  # noqa: ARG002
         """The same rows with only these columns, by name or number, in this order; sources of files can do it."""
         raise TypeError(f"{type(self).__name__} cannot choose columns.")
+
+    def places(self, columns: Sequence[str | int]) -> list[int]:  # noqa: ARG002
+        """The places of columns, by name or number, among those of these rows."""
+        raise TypeError(f"{type(self).__name__} cannot choose columns.")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(n_rows, n_features)``."""
+        return self.n_rows, self.n_features
+
+    def __len__(self) -> int:
+        return self.n_rows
 
     def close(self) -> None:  # noqa: B027  most sources hold nothing
         """Let go of open files and temporary ones; the rows cannot be read afterwards."""

@@ -68,6 +68,12 @@ class Columns:
 
     def pick(self, wanted: Sequence[str | int], path: Path) -> Columns:
         """Some of these columns, by name or by their number among these."""
+        places = self.places(wanted, path)
+        names = None if self.names is None else [self.names[place] for place in places]
+        return replace(self, numbers=self.numbers[places], names=names)
+
+    def places(self, wanted: Sequence[str | int], path: Path) -> list[int]:
+        """Where among these columns the wanted ones are."""
         if isinstance(wanted, (str, bytes)) or not isinstance(wanted, Iterable):
             raise TypeError(f"columns must be a list of names or numbers, got {wanted!r}.")
         counts = Counter(self.names)
@@ -79,8 +85,7 @@ class Columns:
         if twice:
             labels = twice if self.names is None else [self.names[place] for place in twice]
             raise ValueError(f"columns names {listed(labels)} more than once.")
-        names = None if self.names is None else [self.names[place] for place in places]
-        return replace(self, numbers=self.numbers[places], names=names)
+        return places
 
     def _number(self, name: Any, path: Path) -> int:
         """Check a column that is not one of the names."""
@@ -164,7 +169,7 @@ def readable(path: Path, kind: str, *errors: type[Exception], stamp: Stamp | Non
             stamp.check()
         raise ValueError(
             f"{path} cannot be read as {kind}; it may be damaged, incomplete or of another kind. "
-            f"{type(error).__name__}: {error}"
+            f"{str(error) or type(error).__name__}"
         ) from error
 
 
@@ -215,6 +220,16 @@ class FileRows(Rows):
         vars(other).update(vars(self))
         other._set_columns(self._columns.pick(columns, self.path))
         return other
+
+    def options(self) -> dict[str, Any]:
+        """What `open_rows` needs beside the path to open these rows again."""
+        if self._columns.is_all:
+            return dict(self._options)
+        return {"columns": self.names if self.names is not None else self._columns.numbers.tolist(), **self._options}
+
+    def places(self, columns: Sequence[str | int]) -> list[int]:
+        """The places of columns, by name or number, among those of these rows."""
+        return self._columns.places(columns, self.path)
 
     def _span(self, start: int, stop: int) -> tuple[int, int]:
         """The range within the rows, as slices of arrays take it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ultraspec.rows._base import Rows
 from ultraspec.rows.csv import CsvRows
@@ -35,7 +35,7 @@ OPTIONS: dict[Opener, tuple[str, ...]] = {
     open_npz: ("array",),
     open_hdf5: ("array",),
     open_zarr: ("array",),
-    CsvRows: ("header", "delimiter"),
+    CsvRows: ("header", "delimiter", "decimal"),
 }
 
 
@@ -46,6 +46,8 @@ def open_rows(
     array: str | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
+    decimal: str | None = None,
+    scale: Literal["standard"] | None = None,
 ) -> Rows:
     """Open a file of rows that need not fit into memory, for the estimators to read.
 
@@ -71,16 +73,24 @@ def open_rows(
         Which array of an .npz, HDF5 or Zarr file. By default the only 2-d one.
     header : bool, optional
         Whether the first line of a CSV file is names. By default it is, unless it holds numbers only (but 0, 1, 2, ...
-        are the names that pandas gives).
+        are the names that pandas gives); a warning tells how such numbers were taken. A first column without a name
+        is taken for the index that pandas writes, and left out with a warning.
     delimiter : str, optional
         What separates the values of a CSV file, by default "," and in a .tsv file a tab.
+    decimal : str, optional
+        The decimal sign of a CSV file, by default ".".
+    scale : {"standard"}, optional
+        "standard" brings every column to mean 0 and variance 1, for which the rows are read through once now. A model
+        that is fitted on such rows keeps the scaling as `scaling_`, in its file too, and takes rows as they are from
+        then on: leave `scale` out for `predict`. (For an array, use scikit-learn's ``StandardScaler`` in a pipeline.)
 
     Returns
     -------
     Rows
-        For `fit` and `predict`. ``n_rows``, ``n_features`` and ``names`` tell what is in it, ``read(start, stop)`` and
-        ``take(indices)`` give rows, ``select(columns)`` the same rows with fewer columns. Close it, or use it in a
-        ``with`` statement, to let go of the file; else that happens when nothing refers to it any more.
+        For `fit` and `predict`. ``shape`` (``n_rows``, ``n_features``) and ``names`` tell what is in it,
+        ``read(start, stop)`` and ``take(indices)`` give rows, ``select(columns)`` the same rows with fewer columns.
+        Close it, or use it in a ``with`` statement, to let go of the file; else that happens when nothing refers to it
+        any more.
 
     See Also
     --------
@@ -114,16 +124,33 @@ def open_rows(
     """
     file = Path(path).expanduser().absolute()
     opener = _opener(file)
-    given = {"array": array, "header": header, "delimiter": delimiter}
+    given = {"array": array, "header": header, "delimiter": delimiter, "decimal": decimal}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for name in options:
         if name not in OPTIONS.get(opener, ()):
             raise ValueError(f"{name}={options[name]!r} has no meaning for {file}. Leave it out.")
-    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
-        raise ValueError(f"delimiter must be one character, got {delimiter!r}.")
+    for name, sign in (("delimiter", delimiter), ("decimal", decimal)):
+        if sign is not None and (not isinstance(sign, str) or len(sign) != 1):
+            raise ValueError(f"{name} must be one character, got {sign!r}.")
     if header is not None and not isinstance(header, bool):
         raise TypeError(f"header must be True, False or None, got {header!r}.")
-    return opener(file, columns, **options)
+    if scale not in (None, "standard"):
+        raise ValueError(f"scale must be 'standard' or None, got {scale!r}.")
+    rows = opener(file, columns, **options)
+    return rows if scale is None else _scaled(rows)
+
+
+def check_path(path: str | os.PathLike[str]) -> None:
+    """Raise where `open_rows` would at once: there is no such file, or it is empty or of an unknown kind."""
+    _opener(Path(path).expanduser().absolute())
+
+
+def _scaled(rows: Rows) -> Rows:
+    from ultraspec.engines import ThreadEngine  # which takes rows itself
+    from ultraspec.scaling import ScaledRows, measure
+
+    with ThreadEngine(None) as engine:
+        return ScaledRows(rows, measure(rows, engine))
 
 
 def _opener(file: Path) -> Opener:

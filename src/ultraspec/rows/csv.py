@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import itertools
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,11 @@ from ultraspec.rows._matrix import MatrixRows, OpenFile
 from ultraspec.rows._temporary import TemporaryFile
 
 BLOCK_BYTES = (2**20, 2**24, 2**28)  # parsed at once: the least that lines fit into, as pyarrow reads 32 blocks ahead
-OTHER_DELIMITERS = ";\t|"
+OTHER_DELIMITERS = ";\t| "
+LOOKED_AT = 2**16  # bytes of a file that cannot be read, for a hint
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+COMMA = "decimal=','"
+DECIMAL_COMMA = re.compile(r'"?[-+]?\d*,\d+(?:[eE][-+]?\d+)?"?')
 
 
 class CsvRows(MatrixRows):
@@ -32,16 +39,22 @@ class CsvRows(MatrixRows):
         *,
         header: bool | None = None,
         delimiter: str | None = None,
+        decimal: str | None = None,
     ) -> None:
         sign = delimiter or ("\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ",")
+        if decimal == sign:
+            raise ValueError(f"{sign!r} cannot both separate values and be the decimal sign. Pass delimiter=... too.")
         for block_bytes in BLOCK_BYTES:
             try:
-                chosen, file, n_rows = _write_out(_Table(path, sign, block_bytes), columns, header)
+                table = _Table(path, sign, decimal or ".", block_bytes)
+                chosen, file, n_rows = _write_out(table, columns, header)
                 break
             except _LongLineError as error:
                 if block_bytes == BLOCK_BYTES[-1]:
                     raise ValueError(f"{path} has no lines of text, or too long ones. {error.__cause__}") from error
-        options = {"header": header, "delimiter": delimiter}
+        if header is None and table.starts_with_numbers:
+            header = chosen.names is not None  # what was guessed, for those who open it again
+        options = {"header": header, "delimiter": delimiter, "decimal": decimal}
         given = {name: value for name, value in options.items() if value is not None}
         super().__init__(path, file, n_rows, chosen, np.float64, stored=chosen.numbers, options=given)
 
@@ -53,21 +66,51 @@ class _LongLineError(ValueError):
 def _write_out(
     table: _Table, columns: Sequence[str | int] | None, header: bool | None
 ) -> tuple[Columns, OpenFile, int]:
-    has_names = _has_names(table.first_line) if header is None else header
+    has_names = _has_names(table) if header is None else header
     chosen = _choose(columns, table.path, table.first_line, has_names)
     table.check_types(chosen)
-    return chosen, *table.write_out(chosen, skip_first=has_names)
+    file, n_rows = table.write_out(chosen, skip_first=has_names)
+    _tell_guesses(table, guessed_names=has_names if header is None else None, index_left_out=_left_out(columns, chosen))
+    return chosen, file, n_rows
 
 
-def _has_names(first_line: list[str]) -> bool:
+def _left_out(columns: Sequence[str | int] | None, chosen: Columns) -> bool:
+    """Whether a first column was left out that nobody said so of."""
+    return columns is None and int(chosen.numbers[0]) == 1
+
+
+def _tell_guesses(table: _Table, *, guessed_names: bool | None, index_left_out: bool) -> None:
+    """Warn where the first line or the first column was taken for something that it may not be."""
+    from ultraspec._validation import warn_user  # which imports this package
+
+    line = ", ".join(table.first_line[:3]) + ", ..." * (len(table.first_line) > 3)
+    if index_left_out:
+        warn_user(
+            f"{table.path}: the first column has no name, so it was taken for the row numbers that pandas writes, and "
+            "left out. To read it too, choose columns by number, as in columns=[0, 1].",
+            UserWarning,
+        )
+    doubtful = len(set(table.first_line)) == len(table.first_line) and all(
+        map(str.isdecimal, filter(None, table.first_line))
+    )
+    if guessed_names is not None and doubtful:
+        taken = "names" if guessed_names else "the first row"
+        warn_user(
+            f"{table.path}: the first line ({line}) holds whole numbers and was taken for {taken}. If that is wrong, "
+            f"pass header={not guessed_names}; if it is right, header={guessed_names} says so.",
+            UserWarning,
+        )
+
+
+def _has_names(table: _Table) -> bool:
     """Whether a first line is names: not all numbers, or the 0, 1, 2, ... that pandas gives columns without names."""
-    named = first_line[1:] if first_line[0] == "" else first_line
-    return named == [str(number) for number in range(len(named))] or not all(map(_is_number, first_line))
+    named = table.first_line[1:] if table.first_line[0] == "" else table.first_line
+    return named == [str(number) for number in range(len(named))] or not table.starts_with_numbers
 
 
-def _is_number(text: str) -> bool:
+def _is_number(text: str, decimal: str) -> bool:
     try:
-        float(text or "nan")  # an empty field is a missing number
+        float(text.replace(decimal, ".") or "nan")  # an empty field is a missing number
     except ValueError:
         return False
     return True
@@ -92,25 +135,31 @@ class _Table:
         Fields of the first line.
     """
 
-    def __init__(self, path: Path, delimiter: str, block_bytes: int) -> None:
+    def __init__(self, path: Path, delimiter: str, decimal: str, block_bytes: int) -> None:
         self._csv: Any = need("pyarrow.csv", "CSV files")
         self._arrow: Any = need("pyarrow", "CSV files")
-        self.path, self._delimiter, self._block_bytes = path, delimiter, block_bytes
+        self.path, self._delimiter, self._decimal, self._block_bytes = path, delimiter, decimal, block_bytes
         self._stamp = Stamp.of(path)
+        self._refuse_utf_16()
         with self._reading(), self._open() as reader:
             self.first_line = [str(name) for name in reader.schema.names]
             self._types = list(reader.schema.types)  # as the values of the first block suggest
+
+    @property
+    def starts_with_numbers(self) -> bool:
+        """Whether the first line holds numbers only."""
+        return all(_is_number(field, self._decimal) for field in self.first_line)
 
     def check_types(self, chosen: Columns) -> None:
         """Raise where chosen columns hold no numbers."""
         labels = self.first_line if chosen.names is not None else [f"{i}" for i in range(len(self.first_line))]
         types = dict(zip(labels, self._types, strict=True))
         numeric = [label for label, kind in zip(labels, self._types, strict=True) if self._is_numeric(kind)]
-        if len(labels) == 1 and not numeric:
-            found = [sign for sign in OTHER_DELIMITERS if sign != self._delimiter and sign in self.first_line[0]]
-            if found:
-                raise ValueError(f"{self.path} has a single column. Is {found[0]!r} its delimiter? Pass delimiter=...")
-        refuse_non_numbers(self.path, [labels[number] for number in chosen.numbers], types, numeric)
+        try:
+            refuse_non_numbers(self.path, [labels[number] for number in chosen.numbers], types, numeric)
+        except ValueError as error:
+            hint = self._hint()
+            raise (ValueError(f"{self.path} has columns without numbers.{hint}") if hint else error) from None
 
     def _is_numeric(self, kind: Any) -> bool:
         types = self._arrow.types
@@ -125,7 +174,7 @@ class _Table:
         # a column of integers may go on with fractions, an empty one with anything
         float64, boolean = self._arrow.float64(), self._arrow.types.is_boolean
         types = {name: kind if boolean(kind := self._types[int(name)]) else float64 for name in wanted}
-        convert = self._csv.ConvertOptions(include_columns=wanted, column_types=types)
+        convert = {"include_columns": wanted, "column_types": types}
         with self._reading():
             reader = self._open(convert, column_names=names, skip_rows_after_names=int(skip_first))
         with reader:
@@ -137,13 +186,51 @@ class _Table:
                 target.write(_numbers(batch))
                 n_rows += batch.num_rows
 
-    def _open(self, convert: Any = None, **options: Any) -> Any:
+    def _open(self, convert: dict[str, Any] | None = None, **options: Any) -> Any:
         return self._csv.open_csv(
             str(self.path),
             read_options=self._csv.ReadOptions(use_threads=False, block_size=self._block_bytes, **options),
             parse_options=self._csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-            convert_options=convert,
+            convert_options=self._csv.ConvertOptions(decimal_point=self._decimal, **(convert or {})),
         )
+
+    def _refuse_utf_16(self) -> None:
+        start = self._start()[:200]
+        if start.startswith(UTF_16) or b"\0" in start:
+            raise ValueError(
+                f"{self.path} is not text in UTF-8, but in UTF-16 or no text at all. Save it as UTF-8 first, for "
+                f"example: iconv -f UTF-16 -t UTF-8 {self.path.name} > utf8.csv"
+            )
+
+    def _start(self) -> bytes:
+        """The first bytes of the text."""
+        compressed = self.path.name.lower().endswith(".gz")
+        try:
+            with gzip.open(self.path) if compressed else open(self.path, "rb") as file:
+                return file.read(LOOKED_AT)
+        except (EOFError, zlib.error, gzip.BadGzipFile):  # pyarrow will say so
+            return b""
+
+    def _hint(self) -> str:
+        """What may be wrong with a file that is no table of numbers, to stand behind a message."""
+        lines = [line for line in self._start().decode("utf-8", "replace").splitlines()[:50] if line.strip()]
+        comments = [line for line in lines if line.startswith(("#", "%"))]
+        if comments:
+            return (
+                f" The line {_clean(comments[0], 40)!r} looks like a comment, which CSV has not: remove such lines, "
+                f"for example: grep -v '^{comments[0][0]}' {self.path.name} > plain.csv"
+            )
+        for sign in (self._delimiter, *OTHER_DELIMITERS):
+            counts = {line.count(sign) for line in lines}
+            if len(counts) != 1 or counts == {0}:
+                continue  # nothing that separates values
+            advice = [f"delimiter={sign!r}"] if sign != self._delimiter else []
+            fields = itertools.chain.from_iterable(line.split(sign) for line in lines)
+            if sign != "," and self._decimal != "," and any(DECIMAL_COMMA.fullmatch(field.strip()) for field in fields):
+                return f" Try {' and '.join([*advice, COMMA])}."
+            if advice and self._delimiter not in lines[0]:
+                return f" Try {advice[0]}."
+        return ""
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -158,13 +245,24 @@ class _Table:
                 raise ValueError(
                     f"{self.path}: column {name!r} must hold numbers, but does so only in part. {error}"
                 ) from error
+            if isinstance(error, UnicodeDecodeError):
+                raise ValueError(
+                    f"{self.path} is not text in UTF-8 ({error.reason}, byte {error.object[error.start]:#x}). Save it "
+                    f"as UTF-8 first, for example: iconv -f LATIN1 -t UTF-8 {self.path.name} > utf8.csv"
+                ) from error
             long = re.search("straddl|Empty CSV file or block", str(error))
             kind = _LongLineError if long else ValueError
-            raise kind(f"{self.path} cannot be read as a CSV file. {error}") from error
+            raise kind(f"{self.path} cannot be read as a CSV file. {_clean(error, 200)}.{self._hint()}") from error
         except OSError as error:
             self._stamp.check()
             raise ValueError(f"{self.path} cannot be read as a CSV file; it may be damaged. {error}") from error
         self._stamp.check()
+
+
+def _clean(text: object, most: int) -> str:
+    """What a file holds, fit to be shown."""
+    shown = "".join(sign if sign.isprintable() else " " for sign in str(text))
+    return shown if len(shown) <= most else shown[: most - 3] + "..."
 
 
 def _numbers(batch: Any) -> Array:
