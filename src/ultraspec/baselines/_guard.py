@@ -54,13 +54,16 @@ def guard_pairs(method: str, what: str, n_bytes: int, max_pairs_bytes: int | Non
     MemoryError: EAC needs 39.2 GB for the 70000 x 70000 co-association matrix, and its limit is 1.0 GB. Use LWGP or
     U-SENC, pass fewer rows, or raise max_pairs_bytes.
     """
-    limit = max_pairs_bytes
+    guard_bytes(method, what, n_bytes, max_pairs_bytes, f"Use {instead}, pass fewer rows, or raise max_pairs_bytes.")
+
+
+def guard_bytes(method: str, what: str, n_bytes: int, limit: int | None, what_to_do: str) -> None:
+    """Raise a MemoryError that says `what_to_do` where `n_bytes` exceed the limit, or half of the memory available."""
+    named = "its limit" if limit is not None else "its limit (half of the memory available now)"
     if limit is None:
         free = available_bytes()
         limit = None if free is None else free // 2
     if limit is not None and n_bytes > limit:
-        of_what = "its limit" if max_pairs_bytes is not None else "its limit (half of the memory available now)"
         raise MemoryError(
-            f"{method} needs {n_bytes / 1e9:.1f} GB for {what}, and {of_what} is {limit / 1e9:.1f} GB. "
-            f"Use {instead}, pass fewer rows, or raise max_pairs_bytes."
+            f"{method} needs {n_bytes / 1e9:.1f} GB for {what}, and {named} is {limit / 1e9:.1f} GB. {what_to_do}"
         )

@@ -6,6 +6,7 @@ orthogonal as can be. `WeightedPoints` are rows with weights, for either.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -136,10 +137,13 @@ def lite_kmeans(
 
 
 def random_start(points: Points, k: int, random: np.random.Generator) -> Centers:
-    """`k` rows drawn without replacement, independently of each other; all rows if there are no more."""
-    n = points.n_rows
-    chosen = random.choice(n, k, replace=False, shuffle=False) if k < n else np.arange(n)
-    return points.take(np.sort(chosen))
+    """`k` rows drawn without replacement; all rows if there are no more."""
+    return points.take(draw(points.n_rows, k, random))
+
+
+def draw(n: int, size: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Sorted numbers of `size` of `n` rows, drawn without replacement and independently; all if there are no more."""
+    return np.sort(random.choice(n, size, replace=False, shuffle=False)) if size < n else np.arange(n)
 
 
 def orthogonal_kmeans(
@@ -158,8 +162,8 @@ def orthogonal_kmeans(
     points = RowPoints(ArrayRows(embedding))
     centers = orthogonal_start(embedding, k, random, engine)
     before: float | None = None
-    for _ in range(max_iter):
-        found = lloyd(points, centers, engine, max_iter=1)
+    for iteration in range(1, max_iter + 1):
+        found = replace(lloyd(points, centers, engine, max_iter=1), n_iter=iteration)
         if before is not None and abs(before - found.inertia) <= ORTHOGONAL_TOL * before:
             break
         before, centers = found.inertia, found.means
@@ -195,3 +199,9 @@ def orthogonal_start(
             break
         chosen.append(at)
     return embedding[chosen]
+
+
+def unit_rows(V: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Rows scaled to unit length, in float32; rows of zeros stay."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", V, V, dtype=np.float64))
+    return (V / (lengths + 1e-20)[:, None]).astype(np.float32)
