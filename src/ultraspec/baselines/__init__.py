@@ -8,6 +8,8 @@ Spectral: `KMeansLite`, `SC`, `ESCG`, `Nystrom`, `LSC`, `FastESC`, `EulerSC`. En
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -51,16 +53,23 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'ultraspec.baselines' has no attribute {name!r}")
-    home = importlib.import_module(f"ultraspec.baselines.{name.lower()}")
-    # a function has the name of its module, which the import has just put here: every name of the module goes over it
-    for other in __all__:
-        if other.lower() == name.lower():
-            globals()[other] = getattr(home, other)
-    return globals()[name]
+class _Package(types.ModuleType):
+    """The package itself. A function has the name of its module here: the function is what users see."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in __all__ and isinstance(value, types.ModuleType):
+            return  # importing a module would put it here under its name
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'ultraspec.baselines' has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"ultraspec.baselines.{name.lower()}"), name)
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self) -> list[str]:
+        return sorted(__all__)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+sys.modules[__name__].__class__ = _Package

@@ -141,8 +141,8 @@ class FastESC(Baseline):
             sigma = mean_distance(rows, random) if self.sigma is None else self.sigma / space.scale
             frequencies = draw_frequencies(rows, D, sigma, random)
         with reporter.phase("eigenvectors"):
-            total = sum_over(rows, (D,), lambda _, part: features(part, frequencies).sum(axis=0), engine)
-            total = total.astype(np.float32)
+            sums = sum_over(rows, (D,), lambda _, part: features(part, frequencies).sum(axis=0), engine)
+            total = sums.astype(np.float32)
 
             def gram(_: slice, part: Block) -> Values:
                 F = features(part, frequencies)

@@ -1,0 +1,102 @@
+"""Scores of the baselines on four of the paper's data sets, many seeds, beside the paper's.
+
+Results are stored after every run and finished runs are not repeated, so that it can be stopped and started again, also
+for several methods at once. BASELINES.md is written by `baselines_report.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import PAPER, SETS, fetch, machine, read_set, store
+
+from ultraspec import baselines, metrics
+
+REAL = ("PenDigits", "USPS", "Letters", "MNIST")
+LONG = 60.0  # seconds of a run beyond which half as many seeds are taken
+
+# title, class, parameters beside the number of clusters
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "KMeansLite": ("KMeansLite", {}),
+    "SC": ("SC", {}),
+    "ESCG": ("ESCG", {}),
+    "Nystrom": ("Nystrom", {}),
+    "LSC-K": ("LSC", {"selection": "kmeans"}),
+    "LSC-R": ("LSC", {"selection": "random"}),
+    "FastESC": ("FastESC", {}),
+    "EulerSC": ("EulerSC", {}),
+    **{name: (name, {}) for name in ("EAC", "WCT", "KCC", "PTGP", "ECC", "SEC", "LWGP")},
+}
+
+
+def make(title: str, k: int, seed: int) -> Any:
+    kind, parameters = METHODS[title]
+    return getattr(baselines, kind)(k, **parameters, random_state=seed)
+
+
+@contextlib.contextmanager
+def locked() -> Iterator[dict[str, Any]]:
+    """The stored results, to be changed and stored again; one process at a time."""
+    with (Path(tempfile.gettempdir()) / "ultraspec-baselines.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = fetch("baselines")
+        yield result
+        store("baselines", result)
+
+
+def run(title: str, set_title: str, X: np.ndarray, y: np.ndarray, k: int, seed: int) -> list[float]:
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # graphs in pieces, fewer clusters: known of these sets
+        labels = make(title, k, seed).fit_predict(X)
+    seconds = time.perf_counter() - started
+    scores = [100 * metrics.nmi(y, labels), 100 * metrics.majority_accuracy(y, labels), seconds]
+    with locked() as result:
+        result["machine"] = machine()
+        result.setdefault("runs", {}).setdefault(title, {}).setdefault(set_title, []).append(scores)
+    return scores
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--methods", nargs="*", default=list(METHODS))
+    parser.add_argument("--sets", nargs="*", default=list(REAL))
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=np.inf, help="start no run after so long")
+    parser.add_argument("--fresh", action="store_true", help="forget the stored runs of these methods and sets")
+    options = parser.parse_args()
+    started = time.perf_counter()
+    if options.fresh:
+        with locked() as result:
+            for title in options.methods:
+                for set_title in options.sets:
+                    result.get("runs", {}).get(title, {}).pop(set_title, None)
+    for set_title, name, n_rows, k in SETS:
+        if set_title not in options.sets:
+            continue
+        X, y = read_set(name, n_rows)
+        for title in options.methods:
+            done = fetch("baselines").get("runs", {}).get(title, {}).get(set_title, [])
+            while len(done) < (options.seeds if not done or done[0][2] <= LONG else -(-options.seeds // 2)):
+                if time.perf_counter() - started > options.seconds:
+                    return
+                done.append(run(title, set_title, X, y, k, len(done)))
+            found, paper = np.array(done), PAPER[title].get(set_title)
+            text = f"{title:<10} {set_title:<10} {len(done):>2} seeds"
+            for column, score in enumerate(("nmi", "ca")):
+                text += f"   {score.upper()} {found[:, column].mean():6.2f} ± {found[:, column].std():4.2f}"
+                text += " (paper {:6.2f} ± {:4.2f})".format(*paper[score]) if paper else ""
+            print(f"{text}   {np.median(found[:, 2]):.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
