@@ -93,7 +93,7 @@ def test_cut_of_affinities(n, q, k, seed, engine):
     random = np.random.default_rng(seed)
     truth = random.permutation(np.arange(n) % k)
     B = random.random((n, q)) * np.where(truth[:, None] == np.arange(q) % k, 1.0, 1e-3)
-    found = cut_affinities(B.astype(np.float32), k, 10, 100, np.random.SeedSequence(seed), engine)
+    found = cut_affinities(B.astype(np.float32), k, 10, 100, np.random.SeedSequence(seed), engine).labels
     assert same_partition(found, truth)
 
 
@@ -102,7 +102,7 @@ def test_cut_is_that_of_the_oracle(engine):
     B = random.random((50, 7)).astype(np.float32)
     _, vectors = oracle.transfer_cut(oracle.reduced_affinity(B.astype(float)), 2)
     E = oracle.embedding(B.astype(float), vectors)
-    found = cut_affinities(B, 2, 10, 100, np.random.SeedSequence(0), engine)
+    found = cut_affinities(B, 2, 10, 100, np.random.SeedSequence(0), engine).labels
     centers = np.stack([E[found == j].mean(axis=0) for j in range(2)])
     assert (((E[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1) == found).all()
 

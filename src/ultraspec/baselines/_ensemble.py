@@ -137,8 +137,16 @@ class Ensemble:
         return sum_graph(add, n_pairs, self.n_columns, self.blocks(), engine).affinity
 
 
-# Labels of microclusters, from the ensemble, the number of clusters, a seed and an engine.
-Method = Callable[[Ensemble, int, np.random.SeedSequence, ThreadEngine], Labels]
+@dataclass(frozen=True)
+class Found:
+    """What a method found: labels of microclusters (of rows, in the end), and its iterations, if it has any."""
+
+    labels: Labels
+    n_iter: int = 0
+
+
+# Takes the ensemble, the number of clusters, a seed and an engine.
+Method = Callable[[Ensemble, int, np.random.SeedSequence, ThreadEngine], Found]
 
 
 def combine(base_labels: Any, n_clusters: int, method: Method, *, random_state: Any, n_jobs: int | None) -> Labels:
@@ -149,17 +157,17 @@ def combine(base_labels: Any, n_clusters: int, method: Method, *, random_state: 
     warn_if_transposed(labels)
     seed = seed_sequence(random_state)
     with ThreadEngine(n_jobs) as engine:
-        return combine_integers(labels, int(n_clusters), method, seed, engine)
+        return combine_integers(labels, int(n_clusters), method, seed, engine).labels
 
 
 def combine_integers(
-    labels: Any, n_clusters: int, method: Method, seed: np.random.SeedSequence, engine: ThreadEngine
-) -> Labels:
+    base_labels: Any, n_clusters: int, method: Method, seed: np.random.SeedSequence, engine: ThreadEngine
+) -> Found:
     """Labels of all rows, -1 for rows that no clustering assigns; warns of these, and where there are too few others.
 
     Rows with equal base labels get equal labels: methods see each kind of row once, with its number.
     """
-    micro = microclusters.find(labels, engine)
+    micro = microclusters.find(base_labels, engine)
     assigned = micro.assigned
     if not assigned.size:
         raise ValueError("No row of base_labels has a label: every entry is -1, None or NaN.")
@@ -174,14 +182,15 @@ def combine_integers(
         )
     if n_assigned < n_rows:
         warn_user(f"{n_rows - n_assigned:,} rows have no label in any base clustering; they get -1.", UserWarning)
-    found = np.full(len(micro.columns), -1, dtype=np.int32)
+    labels, n_iter = np.full(len(micro.columns), -1, dtype=np.int32), 0
     if len(assigned) <= n_clusters:
-        found[assigned] = np.arange(len(assigned))
+        labels[assigned] = np.arange(len(assigned))
     else:
-        some = slice(None) if len(assigned) == len(found) else assigned  # a slice copies nothing
+        some = slice(None) if len(assigned) == len(labels) else assigned  # a slice copies nothing
         counts = tuple(len(values) for values in micro.values)
-        found[some] = method(Ensemble(micro.columns[some], micro.weights[some], counts), n_clusters, seed, engine)
-    return micro.spread(found, engine)
+        found = method(Ensemble(micro.columns[some], micro.weights[some], counts), n_clusters, seed, engine)
+        labels[some], n_iter = found.labels, found.n_iter
+    return Found(micro.spread(labels, engine), n_iter)
 
 
 class EnsembleBaseline(RowClusterer):
@@ -227,10 +236,12 @@ class EnsembleBaseline(RowClusterer):
                 base_labels = kmeans_members(prepared, base_range, int(self.base_max_iter), members, engine)
             del prepared
             with reporter.phase("consensus"):
-                labels = combine_integers(base_labels, k, method, seeds[2], engine)
+                found = combine_integers(base_labels, k, method, seeds[2], engine)
             reporter.close()
-        self.labels_, self.base_labels_ = labels, as_array(base_labels)
-        self.n_clusters_ = int(labels.max()) + 1
+        self.labels_, self.base_labels_ = found.labels, as_array(base_labels)
+        self.n_clusters_ = int(found.labels.max()) + 1
+        if hasattr(self, "max_iter"):
+            self.n_iter_ = found.n_iter
         self.fit_profile_ = reporter.profile
         return self
 

@@ -7,12 +7,11 @@ import numpy.typing as npt
 
 from ultraspec import bipartite, discretize
 from ultraspec._consensus import check_columns
-from ultraspec.baselines._ensemble import Ensemble, Labels
+from ultraspec.baselines._ensemble import Ensemble, Found
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Clustering, RowPoints, lloyd, spread_centers
 from ultraspec.rows import ArrayRows
 
-N_INIT, MAX_ITER = 3, 100  # of the k-means that ends both programs
 FEW = "only so many groups of rows differ in the embedding. Add base clusterings, or finer ones."
 
 Floats = npt.NDArray[np.float64]
@@ -26,7 +25,7 @@ def cut_memberships(
     max_iter: int,
     seed: np.random.SeedSequence,
     engine: ThreadEngine,
-) -> Labels:
+) -> Found:
     """Cut the graph of rows and base clusters, whose edges have the base clusters' `worth` for weight.
 
     Microclusters stand for their rows, and the embedding is never formed: see `ultraspec.discretize`.
@@ -35,12 +34,12 @@ def cut_memberships(
     spectrum = bipartite.transfer_cut(ensemble.graph(engine, worth), k, 0.0)
     points = discretize.EmbeddedPoints(ensemble.all_edges(engine, worth), spectrum.vectors, ensemble.weights)
     found = discretize.kmeans(points, k, n_init, max_iter, np.random.default_rng(seed), engine)
-    return discretize.renumber(found, k, FEW).labels
+    return Found(discretize.renumber(found, k, FEW).labels, found.n_iter)
 
 
 def cut_affinities(
     B: npt.NDArray[np.float32], k: int, n_init: int, max_iter: int, seed: np.random.SeedSequence, engine: ThreadEngine
-) -> Labels:
+) -> Found:
     """Cut the graph of n rows and q columns with the affinities B (n, q), all of which are at least zero."""
     n, q = B.shape
     degrees = B.sum(axis=1, dtype=np.float64)
@@ -66,7 +65,8 @@ def cut_affinities(
         rows[slice(*span)] = lifted / (np.sqrt((lifted**2).sum(axis=1)) + 1e-10)[:, None]
 
     engine.map(lift, spans)
-    return discretize.renumber(plus_kmeans(rows, k, n_init, max_iter, seed, engine), k, FEW).labels
+    found = plus_kmeans(rows, k, n_init, max_iter, seed, engine)
+    return Found(discretize.renumber(found, k, FEW).labels, found.n_iter)
 
 
 def plus_kmeans(

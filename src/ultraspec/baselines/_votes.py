@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ultraspec._kernels.graph import LANES
 from ultraspec._kernels.votes import add_votes, assign_votes
-from ultraspec.baselines._ensemble import Ensemble, Labels
+from ultraspec.baselines._ensemble import Ensemble, Found, Labels
 from ultraspec.discretize import renumber
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Assign, Centers, Clustering, Points, Span, Squares, Sums, lloyd
@@ -81,7 +81,7 @@ def vote_kmeans(
     max_iter: int,
     random: np.random.Generator,
     engine: ThreadEngine,
-) -> Labels:
+) -> Found:
     """Labels of microclusters by the best of `n_init` runs, each from `k` random rows that differ."""
     chances = ensemble.weights / ensemble.weights.sum()
     best: Clustering | None = None
@@ -92,4 +92,4 @@ def vote_kmeans(
             best = found
     assert best is not None
     why = "some clusters lost all their rows, and none had one to spare. Raise n_init, or ask for fewer clusters."
-    return renumber(best, k, why).labels
+    return Found(renumber(best, k, why).labels, best.n_iter)

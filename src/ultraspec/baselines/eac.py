@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ultraspec._validation import check_choice
-from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Labels, Method, combine
+from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._guard import check_max_pairs_bytes
 from ultraspec.baselines._pairs import PairSimilarity
 from ultraspec.engines import ThreadEngine
@@ -73,9 +73,10 @@ def method(linkage: str, max_pairs_bytes: int | None) -> Method:
     check_choice("linkage", linkage, tuple(METHODS))
     check_max_pairs_bytes(max_pairs_bytes)
 
-    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Labels:  # noqa: ARG001
+    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Found:  # noqa: ARG001
         similarities = PairSimilarity(ensemble).matrix(engine, "EAC", max_pairs_bytes)
-        return agglomerate(similarities, ensemble.weights, method=linkage, similarity=True, overwrite=True).cut(k)
+        tree = agglomerate(similarities, ensemble.weights, method=linkage, similarity=True, overwrite=True)
+        return Found(tree.cut(k))
 
     return run
 

@@ -101,6 +101,8 @@ class ECC(EnsembleBaseline):
         Labels by each member.
     n_clusters_ : int
         Number of clusters found.
+    n_iter_ : int
+        Passes of the best start; 0 where no more groups of rows differ in their base labels than clusters are wanted.
     fit_profile_ : dict
         For each phase of the fit, its ``seconds`` and the most resident memory seen, ``resident_bytes``.
     n_features_in_ : int

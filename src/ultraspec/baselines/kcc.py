@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._validation import check_choice, check_integer
-from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Labels, Method, combine
+from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._votes import VotePoints, vote_kmeans
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Centers, Sums, Weights
@@ -111,7 +111,7 @@ def method(utility: str, normalized: bool, n_init: int, max_iter: int) -> Method
     check_integer("n_init", n_init, least=1)
     check_integer("max_iter", max_iter, least=1)
 
-    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Labels:
+    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Found:
         points = UtilityPoints(ensemble, utility, bool(normalized))
         return vote_kmeans(points, ensemble, k, int(n_init), int(max_iter), np.random.default_rng(seed), engine)
 
@@ -191,6 +191,8 @@ class KCC(EnsembleBaseline):
         Labels by each member.
     n_clusters_ : int
         Number of clusters found.
+    n_iter_ : int
+        Passes of the best start; 0 where no more groups of rows differ in their base labels than clusters are wanted.
     fit_profile_ : dict
         For each phase of the fit, its ``seconds`` and the most resident memory seen, ``resident_bytes``.
     n_features_in_ : int

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ultraspec._consensus import check_columns
 from ultraspec._validation import check_integer, check_number
-from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Labels, Method, combine
+from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._tcut import cut_memberships
 from ultraspec.engines import ThreadEngine
 
@@ -79,7 +79,7 @@ def method(theta: float, n_init: int, max_iter: int) -> Method:
     check_integer("n_init", n_init, least=1)
     check_integer("max_iter", max_iter, least=1)
 
-    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Labels:
+    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Found:
         check_columns(ensemble.n_columns, k)
         worth = certainty(ensemble, float(theta), engine)
         return cut_memberships(ensemble, worth, k, int(n_init), int(max_iter), seed, engine)
@@ -143,6 +143,9 @@ class LWGP(EnsembleBaseline):
         Labels by each member.
     n_clusters_ : int
         Number of clusters found.
+    n_iter_ : int
+        Passes that the last k-means made over all groups of rows with equal base labels; 0 if there
+        are no more groups than clusters.
     fit_profile_ : dict
         For each phase of the fit, its ``seconds`` and the most resident memory seen, ``resident_bytes``.
     n_features_in_ : int

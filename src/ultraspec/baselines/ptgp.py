@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from ultraspec._consensus import check_columns
 from ultraspec._kernels.elite import elite_thresholds, take_elite
 from ultraspec._validation import check_integer
-from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Labels, Method, combine
+from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._pairs import PairSimilarity
 from ultraspec.baselines._tcut import cut_affinities
 from ultraspec.engines import ThreadEngine
@@ -95,7 +95,7 @@ def method(n_neighbors: int | None, n_steps: int | None, n_init: int, max_iter: 
     check_integer("n_init", n_init, least=1)
     check_integer("max_iter", max_iter, least=1)
 
-    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Labels:
+    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Found:
         check_columns(ensemble.n_columns, k)
         usual = max(1, min(MOST_STEPS, math.isqrt(len(ensemble) // 4)))
         W = elite_links(ensemble, min(n_neighbors or usual, len(ensemble) - 1), engine)
@@ -224,6 +224,9 @@ class PTGP(EnsembleBaseline):
         Labels by each member.
     n_clusters_ : int
         Number of clusters found.
+    n_iter_ : int
+        Passes that the best start of the last k-means made over all groups of rows with equal base labels; 0 if there
+        are no more groups than clusters.
     fit_profile_ : dict
         For each phase of the fit, its ``seconds`` and the most resident memory seen, ``resident_bytes``.
     n_features_in_ : int

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ultraspec._consensus import check_columns
 from ultraspec._validation import check_choice, check_number
-from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Labels, Method, combine
+from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._guard import check_max_pairs_bytes
 from ultraspec.baselines._pairs import PairSimilarity
 from ultraspec.engines import ThreadEngine
@@ -83,11 +83,12 @@ def method(decay: float, linkage: str, max_pairs_bytes: int | None) -> Method:
     check_choice("linkage", linkage, tuple(METHODS))
     check_max_pairs_bytes(max_pairs_bytes)
 
-    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Labels:  # noqa: ARG001
+    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Found:  # noqa: ARG001
         check_columns(ensemble.n_columns, 1)
         likeness = cluster_likeness(ensemble, float(decay), engine)
         similarities = PairSimilarity(ensemble, likeness).matrix(engine, "WCT", max_pairs_bytes)
-        return agglomerate(similarities, ensemble.weights, method=linkage, similarity=True, overwrite=True).cut(k)
+        tree = agglomerate(similarities, ensemble.weights, method=linkage, similarity=True, overwrite=True)
+        return Found(tree.cut(k))
 
     return run
 
