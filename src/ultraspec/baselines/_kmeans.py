@@ -201,6 +201,22 @@ def orthogonal_start(
     return embedding[chosen]
 
 
+def label_embedding(
+    V: npt.NDArray[np.float32],
+    k: int,
+    assign_labels: str,
+    *,
+    max_iter: int,
+    n_init: int,
+    random: np.random.Generator,
+    engine: ThreadEngine,
+) -> Clustering:
+    """Clusters of rows of unit length by "orthogonal" or plain "kmeans"."""
+    if assign_labels == "orthogonal":
+        return orthogonal_kmeans(V, k, max_iter=max_iter, random=random, engine=engine)
+    return lite_kmeans(ArrayRows(V), k, max_iter=max_iter, n_init=n_init, random=random, engine=engine)
+
+
 def unit_rows(V: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     """Rows scaled to unit length, in float32; rows of zeros stay."""
     lengths = np.sqrt(np.einsum("ij,ij->i", V, V, dtype=np.float64))

@@ -139,6 +139,7 @@ class EulerSC(Baseline):
                 )
             weights = np.maximum(degrees / mean, LEAST_DEGREE)
             points.divisors = weights.astype(np.float32)
+            points.middle = (total / rows.n_rows).astype(np.float32)
         with engine.reporter.phase("k-means"):
             options = {"max_iter": self.max_iter, "n_init": self.n_init}
             return lite_kmeans(WeightedPoints(points, weights), k, **options, random=random, engine=engine)
@@ -161,6 +162,8 @@ class EulerSC(Baseline):
 class EulerRows(Rows):
     """Rows as cosines and sines of their features, divided by their degrees.
 
+    `middle`, their weighted mean, is subtracted: it moves all points alike, and float32 keeps small differences then.
+
     Parameters
     ----------
     rows : Rows
@@ -170,6 +173,7 @@ class EulerRows(Rows):
     """
 
     divisors: Values
+    middle: Values
 
     def __init__(self, rows: Rows, angles: Values) -> None:
         self._rows, self._angles = rows, angles
@@ -190,8 +194,8 @@ class EulerRows(Rows):
 
     def read(self, start: int, stop: int) -> Values:
         """Points of a range of rows."""
-        return self.features(self._rows.read(start, stop)) / self.divisors[start:stop, None]
+        return self.features(self._rows.read(start, stop)) / self.divisors[start:stop, None] - self.middle
 
     def take(self, indices: npt.NDArray[np.int64]) -> Values:
         """Points of rows at sorted `indices`."""
-        return self.features(self._rows.take(indices)) / self.divisors[indices, None]
+        return self.features(self._rows.take(indices)) / self.divisors[indices, None] - self.middle

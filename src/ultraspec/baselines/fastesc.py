@@ -21,7 +21,7 @@ from ultraspec.space import Space
 MORE_FEATURES = 1000  # features to choose from, beyond those that are kept
 SAMPLE_ROWS = 1000  # that choose
 WIDTH_ROWS = 3000  # whose mean distance is the width
-LEAST = 1e-12  # eigenvalue
+LEAST = 1e-6  # share of the largest eigenvalue, below which others are rounding
 
 Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.float32]
@@ -39,8 +39,8 @@ class FastESC(Baseline):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    n_components : int, default=500
-        Features that are kept, an even number: half of them cosines, half sines.
+    n_frequencies : int, default=250
+        Random projections that are kept; each gives two features, a cosine and a sine.
     sigma : float or None, default=None
         Width of the Gaussian affinity. None takes the mean distance of up to 3000 random rows.
     drop_first : bool, default=True
@@ -95,7 +95,7 @@ class FastESC(Baseline):
     >>> from ultraspec import datasets, metrics
     >>> from ultraspec.baselines import FastESC
     >>> X, y = datasets.generate("sf", 5_000, random_state=0)
-    >>> labels = FastESC(4, n_components=200, random_state=0).fit_predict(X)
+    >>> labels = FastESC(4, n_frequencies=100, random_state=0).fit_predict(X)
     >>> metrics.nmi(y, labels) > 0.3
     True
     """
@@ -104,7 +104,7 @@ class FastESC(Baseline):
         self,
         n_clusters: int = 8,
         *,
-        n_components: int = 500,
+        n_frequencies: int = 250,
         sigma: float | None = None,
         drop_first: bool = True,
         n_init: int = 10,
@@ -114,7 +114,7 @@ class FastESC(Baseline):
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
-        self.n_components = n_components
+        self.n_frequencies = n_frequencies
         self.sigma = sigma
         self.drop_first = drop_first
         self.n_init = n_init
@@ -125,9 +125,7 @@ class FastESC(Baseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_integer("n_components", self.n_components, least=2)
-        if self.n_components % 2:
-            raise ValueError(f"n_components={self.n_components} must be even: cosines and sines come in pairs.")
+        check_integer("n_frequencies", self.n_frequencies, least=1)
         if self.sigma is not None:
             check_number("sigma", self.sigma, least=0.0)
             if self.sigma == 0:
@@ -136,38 +134,47 @@ class FastESC(Baseline):
     def _cluster(
         self, rows: Rows, space: Space, k: int, random: np.random.Generator, engine: ThreadEngine
     ) -> Clustering:
-        reporter, D = engine.reporter, self.n_components
+        reporter, D = engine.reporter, 2 * self.n_frequencies
         with reporter.phase("features"):
             sigma = mean_distance(rows, random) if self.sigma is None else self.sigma / space.scale
             frequencies = draw_frequencies(rows, D, sigma, random)
-        with reporter.phase("eigenvectors"):
-            sums = sum_over(rows, (D,), lambda _, part: features(part, frequencies).sum(axis=0), engine)
-            total = sums.astype(np.float32)
-
-            def gram(_: slice, part: Block) -> Values:
-                F = features(part, frequencies)
-                F /= np.sqrt(degrees(F, total))[:, None]
-                return F.T @ F
-
-            G = sum_over(rows, (D, D), gram, engine)
-            first = int(self.drop_first)
-            eigenvalues, vectors = largest_eigenpairs(G, min(k + first, D))
-            eigenvalues, vectors = eigenvalues[::-1][first:], vectors[:, ::-1][:, first:]
-            # sqrt(eigenvalue) is the length of a column; the number of rows brings values near one, for float32
-            table = (vectors * (rows.n_rows / np.sqrt(np.maximum(eigenvalues, LEAST)))).astype(np.float32)
-        with reporter.phase("embedding"):
-            V = np.empty((rows.n_rows, table.shape[1]), dtype=np.float32)
-
-            def embed(_: slice, part: Block) -> Values:
-                F = features(part, frequencies)
-                return (F @ table) / degrees(F, total)[:, None]
-
-            fill_rows(rows, V, embed, engine)
+        V, eigenvalues = embed(rows, frequencies, k, self.drop_first, engine)
         with reporter.phase("labels"):
             options = {"max_iter": self.max_iter, "n_init": self.n_init}
             found = lite_kmeans(ArrayRows(V), k, **options, random=random, engine=engine)
         self.sigma_, self.eigenvalues_ = sigma * space.scale, eigenvalues
         return found
+
+
+def embed(
+    rows: Rows, frequencies: Values, k: int, drop_first: bool, engine: ThreadEngine
+) -> tuple[Values, npt.NDArray[np.float64]]:
+    """Embedding (n, k) of all rows, times the number of rows, and its eigenvalues."""
+    D, first = 2 * frequencies.shape[1], int(drop_first)
+    with engine.reporter.phase("eigenvectors"):
+        sums = sum_over(rows, (D,), lambda _, part: features(part, frequencies).sum(axis=0), engine)
+        total = sums.astype(np.float32)
+
+        def gram(_: slice, part: Block) -> Values:
+            F = features(part, frequencies)
+            F /= np.sqrt(degrees(F, total))[:, None]
+            return F.T @ F
+
+        eigenvalues, vectors = largest_eigenpairs(sum_over(rows, (D, D), gram, engine), min(k + first, D))
+        kept = np.flatnonzero(eigenvalues > LEAST * eigenvalues[-1])[::-1][first:]
+        eigenvalues = eigenvalues[kept]
+        # the root of an eigenvalue is the length of its column; the number of rows brings values near one, for float32
+        table = np.zeros((D, max(len(kept), 1)), dtype=np.float32)
+        table[:, : len(kept)] = vectors[:, kept] * (rows.n_rows / np.sqrt(eigenvalues))
+    with engine.reporter.phase("embedding"):
+        V = np.empty((rows.n_rows, table.shape[1]), dtype=np.float32)
+
+        def lift(_: slice, part: Block) -> Values:
+            F = features(part, frequencies)
+            return (F @ table) / degrees(F, total)[:, None]
+
+        fill_rows(rows, V, lift, engine)
+    return V, eigenvalues
 
 
 def mean_distance(rows: Rows, random: np.random.Generator) -> float:

@@ -13,10 +13,10 @@ from scipy.spatial.distance import pdist, squareform
 from ultraspec._validation import check_choice, check_number
 from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._features import fill_rows, sum_over
-from ultraspec.baselines._kmeans import dense, draw, lite_kmeans, orthogonal_kmeans, unit_rows
+from ultraspec.baselines._kmeans import dense, draw, label_embedding, unit_rows
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Clustering
-from ultraspec.rows import ArrayRows, Block, Rows
+from ultraspec.rows import Block, Rows
 from ultraspec.space import Space
 
 TINY_DEGREE = 1e-12
@@ -154,11 +154,8 @@ class Nystrom(Baseline):
             V = np.empty((rows.n_rows, table.shape[1]), dtype=np.float32)
             fill_rows(rows, V, lambda _, part: unit_rows(affinities.of(part) @ table), engine)
         with reporter.phase("labels"):
-            if self.assign_labels == "orthogonal":
-                found = orthogonal_kmeans(V, k, max_iter=self.max_iter, random=random, engine=engine)
-            else:
-                options = {"max_iter": self.max_iter, "n_init": self.n_init}
-                found = lite_kmeans(ArrayRows(V), k, **options, random=random, engine=engine)
+            options = {"max_iter": self.max_iter, "n_init": self.n_init}
+            found = label_embedding(V, k, self.assign_labels, **options, random=random, engine=engine)
         self.sigma_, self.eigenvalues_ = sigma * space.scale, eigenvalues
         return found
 
@@ -238,10 +235,6 @@ def leading_table(
 def _range(A: Floats, rcond: float) -> tuple[Floats, Floats]:
     """Eigenvalues above a share `rcond` of the largest, and their vectors."""
     values, U = scipy.linalg.eigh(A)
-    kept = values > max(rcond, p_eps(len(A))) * values[-1]
+    least = max(rcond, len(A) * float(np.finfo(np.float64).eps))
+    kept = values > least * values[-1]
     return values[kept], U[:, kept]
-
-
-def p_eps(p: int) -> float:
-    """Share of the largest eigenvalue that rounding in float64 reaches."""
-    return p * float(np.finfo(np.float64).eps)

@@ -8,12 +8,12 @@ import numpy as np
 
 from ultraspec._validation import check_choice, warn_user
 from ultraspec.baselines._base import Baseline
-from ultraspec.baselines._kmeans import lite_kmeans, orthogonal_kmeans, unit_rows
+from ultraspec.baselines._kmeans import label_embedding, unit_rows
 from ultraspec.baselines._neighbors import neighbor_graph
 from ultraspec.baselines._spectrum import leading_vectors
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Clustering
-from ultraspec.rows import ArrayRows, Rows
+from ultraspec.rows import Rows
 from ultraspec.space import Space
 
 
@@ -127,11 +127,7 @@ class SC(Baseline):
                 UserWarning,
             )
         with reporter.phase("labels"):
-            embedding = unit_rows(V)
-            if self.assign_labels == "orthogonal":
-                found = orthogonal_kmeans(embedding, k, max_iter=self.max_iter, random=random, engine=engine)
-            else:
-                options = {"max_iter": self.max_iter, "n_init": self.n_init}
-                found = lite_kmeans(ArrayRows(embedding), k, **options, random=random, engine=engine)
+            options = {"max_iter": self.max_iter, "n_init": self.n_init}
+            found = label_embedding(unit_rows(V), k, self.assign_labels, **options, random=random, engine=engine)
         self.sigma_ = sigma * space.scale
         return found
