@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 from cases import KINDS, points
-from common import blobs
+from common import blobs, same_partition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ultraspec.baselines import KMeansLite
+from ultraspec.baselines import KMeansLite, _kmeans
 from ultraspec.baselines._kmeans import WeightedPoints, draw, lite_kmeans
 from ultraspec.kmeans import RowPoints, lloyd
 from ultraspec.rows import ArrayRows, SparseRows
@@ -44,6 +44,17 @@ def test_more_starts_are_no_worse(engine):
     rows = ArrayRows(np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32))
     few, many = (lite_kmeans(rows, 9, n_init=n, random=np.random.default_rng(0), engine=engine).inertia for n in (1, 8))
     assert many < few
+
+
+def test_starts_of_many_rows_are_compared_on_a_sample(engine, monkeypatch):
+    X, y = blobs(n=3000)
+    X = X.astype(np.float32)
+    monkeypatch.setattr(_kmeans, "MANY_ROWS", 2000)
+    monkeypatch.setattr(_kmeans, "SAMPLE_ROWS", 500)
+    for points in (ArrayRows(X), WeightedPoints(ArrayRows(X), np.ones(3000))):
+        found = lite_kmeans(points, 4, n_init=8, random=np.random.default_rng(0), engine=engine)
+        assert same_partition(found.labels, y)
+        assert found.counts.sum() == 3000
 
 
 def test_starts_are_uniform_and_distinct():

@@ -30,6 +30,8 @@ from ultraspec.kmeans import (
 from ultraspec.rows import ArrayRows, Block, Rows
 from ultraspec.shadow import Shadow
 
+MANY_ROWS = 2**18  # beyond, several starts are compared on a sample
+SAMPLE_ROWS = 2**16
 ORTHOGONAL_TOL = 1e-3  # relative change of the sum of squares at which the orthogonal k-means stops
 
 
@@ -102,8 +104,10 @@ def lite_kmeans(
     """k-means as the paper runs it, after Cai's litekmeans: random rows to start with, no k-means++.
 
     Ends when labels repeat, or after `max_iter` passes. Of `n_init` runs the one with the smallest sum of squares is
-    kept (the original compares sums of plain distances). A cluster that loses its rows starts anew at a row far from
-    its centre. Where there are fewer distinct rows than `k`, some ``counts`` are zero: see `discretize.renumber`.
+    kept (the original compares sums of plain distances). Of more than 2^18 rows, several runs are compared on a sample
+    of 2^16, and the best goes on over all rows; the original takes all rows each time. A cluster that loses its rows
+    starts anew at a row far from its centre. Where there are fewer distinct rows than `k`, some ``counts`` are zero:
+    see `discretize.renumber`.
 
     Parameters
     ----------
@@ -122,18 +126,27 @@ def lite_kmeans(
     -------
     Clustering
     """
+    start: Centers | None = None
+    if isinstance(points, Rows):
+        start = random_start(RowPoints(points), k, random)
+        points = RowPoints(points, Shadow() if points.sparse else Shadow.of(start))
+    sample = points if n_init == 1 or points.n_rows <= MANY_ROWS else _sample(points, random)
     best: Clustering | None = None
     for _ in range(n_init):
-        if isinstance(points, Points):
-            start = random_start(points, k, random)
-        else:
-            start = random_start(RowPoints(points), k, random)
-            points = RowPoints(points, Shadow() if points.sparse else Shadow.of(start))
-        found = lloyd(points, start, engine, max_iter=max_iter)
+        start = random_start(sample, k, random) if start is None else start
+        found = lloyd(sample, start, engine, max_iter=max_iter)
+        start = None
         if best is None or found.inertia < best.inertia:
             best = found
     assert best is not None
-    return best
+    return best if sample is points else lloyd(points, best.means, engine, max_iter=max_iter)
+
+
+def _sample(points: Points, random: np.random.Generator) -> Points:
+    """Some of the points, in memory."""
+    chosen = draw(points.n_rows, SAMPLE_ROWS, random)
+    rows = ArrayRows(points.take(chosen))
+    return WeightedPoints(rows, points.weights[chosen]) if len(points.weights) > 1 else RowPoints(rows)
 
 
 def random_start(points: Points, k: int, random: np.random.Generator) -> Centers:
