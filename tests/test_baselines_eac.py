@@ -12,7 +12,7 @@ from scipy.spatial.distance import squareform
 from test_consensus import label_matrices, planted
 
 from ultraspec.baselines import EAC, _pairs, eac
-from ultraspec.baselines._pairs import PairSimilarity
+from ultraspec.baselines._pairs import similarity_matrix
 
 
 def coassociation(labels):
@@ -27,7 +27,7 @@ def test_similarities_of_microclusters_are_those_of_rows(labels, engine):
         patch.setattr(_pairs, "PIECE_BYTES", 1)
         patch.setattr(_pairs, "BLOCK_PAIRS", 50)
         ensemble, places = ensemble_of(labels, engine)
-        S = PairSimilarity(ensemble).matrix(engine, "EAC", None)
+        S = similarity_matrix(ensemble, None, "EAC", None, engine)
     np.testing.assert_allclose(S[np.ix_(places, places)], coassociation(labels), rtol=1e-6)
     assert (S == S.T).all()
 
@@ -35,7 +35,7 @@ def test_similarities_of_microclusters_are_those_of_rows(labels, engine):
 def test_many_clusterings_do_not_overflow_counts(engine):
     labels = np.zeros((3, 700), dtype=int)
     labels[2, :300] = 1
-    S = PairSimilarity(ensemble_of(labels, engine)[0]).matrix(engine, "EAC", None)
+    S = similarity_matrix(ensemble_of(labels, engine)[0], None, "EAC", None, engine)
     np.testing.assert_allclose(S, [[1, 4 / 7], [4 / 7, 1]], rtol=1e-6)
 
 
@@ -68,6 +68,9 @@ def test_memory_is_refused_before_it_is_taken():
     _, labels = planted(n=100, noise=1.0)
     with pytest.raises(MemoryError, match=r"EAC needs 0\.0 GB for the \d+ x \d+ matrix .* Use LWGP or U-SENC"):
         eac(labels, 3, max_pairs_bytes=1000)
+    alone = np.arange(2000)[:, None].repeat(20, axis=1)  # 16 MB of pairs, and 80 MB for the table of base clusters
+    with pytest.raises(MemoryError, match=r"EAC needs 0\.1 GB"):
+        eac(alone, 3, max_pairs_bytes=30_000_000)
     with pytest.raises(MemoryError, match="EAC needs"):
         EAC(3, max_pairs_bytes=10).fit(np.random.default_rng(0).normal(size=(100, 2)))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_consensus import label_matrices, planted
 
 from ultraspec.baselines import WCT, eac, wct
-from ultraspec.baselines._pairs import PairSimilarity
+from ultraspec.baselines._pairs import similarity_matrix
 from ultraspec.baselines.wct import cluster_likeness
 
 
@@ -49,7 +49,7 @@ def test_similarities_are_those_of_the_definition(labels, decay, engine):
     ensemble, places = ensemble_of(labels, engine)
     table = cluster_likeness(ensemble, decay, engine)
     np.testing.assert_allclose(table, likeness(labels, decay), atol=1e-12)
-    S = PairSimilarity(ensemble, table).matrix(engine, "WCT", None)
+    S = similarity_matrix(ensemble, table, "WCT", None, engine)
     np.testing.assert_allclose(S[np.ix_(places, places)], similarity(labels, decay), atol=1e-6)
     assert (S == S.T).all()
 

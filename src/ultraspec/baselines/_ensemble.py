@@ -196,8 +196,6 @@ def combine_integers(
 class EnsembleBaseline(RowClusterer):
     """Base of the estimators: makes members by k-means, as the paper does, and combines them."""
 
-    _per_row = ("labels_", "base_labels_")
-
     @abstractmethod
     def _method(self) -> Method:
         """The method with this estimator's parameters, which are checked here."""

@@ -11,7 +11,7 @@ import numpy as np
 from ultraspec._spool import columns_of, matrix_for
 from ultraspec.baselines._kmeans import lite_kmeans
 from ultraspec.engines import ThreadEngine
-from ultraspec.progress import Silent
+from ultraspec.progress import MemberReporter
 from ultraspec.rows import Rows
 
 PARALLEL_BYTES = 2**28  # members that need no more together while they run may run at once
@@ -49,11 +49,11 @@ def kmeans_members(
 
     n_bytes = rows.n_rows * 8 + 4 * rows.block_rows * (rows.n_features + high)
     if engine.n_jobs > 1 and n_bytes * engine.n_jobs <= PARALLEL_BYTES:
-        alone = engine.within(Silent(), alone=True)
+        alone = engine.within(MemberReporter(reporter), alone=True)
         engine.map(lambda number: run(number, alone), range(len(seeds)))
         return labels
     reporter.begin_pass(len(seeds))
-    inner = engine.within(Silent(), alone=False)
+    inner = engine.within(MemberReporter(reporter), alone=False)
     for number in range(len(seeds)):
         run(number, inner)
         reporter.advance()

@@ -64,11 +64,19 @@ class PairSimilarity:
         else:
             out /= np.maximum(self._present[rows] @ self._present.T, 1)  # no clustering assigns both: 0 / 1
 
-    def matrix(self, engine: ThreadEngine, name: str, max_pairs_bytes: int | None) -> npt.NDArray[np.float32]:
-        """Similarities of all pairs; a MemoryError in the method's `name` if they are more than is allowed."""
-        n = len(self._ensemble)
-        what = f"the {n:,} x {n:,} matrix of similarities between groups of rows that differ in their base labels"
-        guard_pairs(name, what, 4 * n * n, max_pairs_bytes, "LWGP or U-SENC")
-        out = np.empty((n, n), dtype=np.float32)
-        engine.map(lambda span: self.fill(slice(*span), out[slice(*span)]), self.blocks())
-        return out
+
+def similarity_matrix(
+    ensemble: Ensemble,
+    likeness: npt.NDArray[np.float64] | None,
+    name: str,
+    max_pairs_bytes: int | None,
+    engine: ThreadEngine,
+) -> npt.NDArray[np.float32]:
+    """Similarities of all pairs; a MemoryError in the method's `name` if they take more than is allowed."""
+    n = len(ensemble)
+    what = f"the {n:,} x {n:,} matrix of similarities between groups of rows that differ in their base labels"
+    table_bytes = n * ensemble.n_columns * (1 if likeness is None else 4)
+    guard_pairs(name, what, 4 * n * n + table_bytes, max_pairs_bytes, "LWGP or U-SENC")
+    similarity, out = PairSimilarity(ensemble, likeness), np.empty((n, n), dtype=np.float32)
+    engine.map(lambda span: similarity.fill(slice(*span), out[slice(*span)]), similarity.blocks())
+    return out

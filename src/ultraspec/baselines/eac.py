@@ -9,7 +9,7 @@ import numpy as np
 from ultraspec._validation import check_choice
 from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._guard import check_max_pairs_bytes
-from ultraspec.baselines._pairs import PairSimilarity
+from ultraspec.baselines._pairs import similarity_matrix
 from ultraspec.engines import ThreadEngine
 from ultraspec.linkage import METHODS, agglomerate
 
@@ -74,7 +74,7 @@ def method(linkage: str, max_pairs_bytes: int | None) -> Method:
     check_max_pairs_bytes(max_pairs_bytes)
 
     def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Found:  # noqa: ARG001
-        similarities = PairSimilarity(ensemble).matrix(engine, "EAC", max_pairs_bytes)
+        similarities = similarity_matrix(ensemble, None, "EAC", max_pairs_bytes, engine)
         tree = agglomerate(similarities, ensemble.weights, method=linkage, similarity=True, overwrite=True)
         return Found(tree.cut(k))
 

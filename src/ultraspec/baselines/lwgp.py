@@ -14,6 +14,8 @@ from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBasel
 from ultraspec.baselines._tcut import cut_memberships
 from ultraspec.engines import ThreadEngine
 
+LEAST = 1e-15  # weight of a base cluster: far below, the float32 vectors of such clusters would overflow
+
 
 def lwgp(
     base_labels: Any,
@@ -100,8 +102,8 @@ def certainty(ensemble: Ensemble, theta: float, engine: ThreadEngine) -> npt.NDA
         totals = rows.sum(axis=1)
         shares = rows / np.where(totals > 0, totals, 1)[:, None]
         entropies -= (shares * np.log2(np.where(shares > 0, shares, 1))).sum(axis=1)
-    worth: npt.NDArray[np.float64] = np.exp(-(entropies - entropies.min()) / (theta * ensemble.n_clusterings))
-    return worth
+    worth = np.exp(-(entropies - entropies.min()) / (theta * ensemble.n_clusterings))
+    return np.maximum(worth, LEAST)
 
 
 class LWGP(EnsembleBaseline):

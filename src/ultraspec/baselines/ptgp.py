@@ -79,9 +79,9 @@ def ptgp(
     Examples
     --------
     >>> from ultraspec.baselines import ptgp
-    >>> labels = ptgp([[0, "a"], [0, "a"], [0, "b"], [1, "c"], [1, "c"]], 2, random_state=0)
+    >>> labels = ptgp([[0, "a"], [0, "b"], [1, "b"], [2, "c"], [2, "d"], [3, "d"]], 2, random_state=0)
     >>> (labels == labels[0]).tolist()
-    [True, True, True, False, False]
+    [True, True, True, False, False, False]
     """
     chosen = method(n_neighbors, n_steps, n_init, max_iter)
     return combine(base_labels, n_clusters, chosen, random_state=random_state, n_jobs=n_jobs)

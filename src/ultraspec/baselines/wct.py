@@ -11,7 +11,7 @@ from ultraspec._consensus import check_columns
 from ultraspec._validation import check_choice, check_number
 from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._guard import check_max_pairs_bytes
-from ultraspec.baselines._pairs import PairSimilarity
+from ultraspec.baselines._pairs import similarity_matrix
 from ultraspec.engines import ThreadEngine
 from ultraspec.linkage import METHODS, agglomerate
 
@@ -86,7 +86,7 @@ def method(decay: float, linkage: str, max_pairs_bytes: int | None) -> Method:
     def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Found:  # noqa: ARG001
         check_columns(ensemble.n_columns, 1)
         likeness = cluster_likeness(ensemble, float(decay), engine)
-        similarities = PairSimilarity(ensemble, likeness).matrix(engine, "WCT", max_pairs_bytes)
+        similarities = similarity_matrix(ensemble, likeness, "WCT", max_pairs_bytes, engine)
         tree = agglomerate(similarities, ensemble.weights, method=linkage, similarity=True, overwrite=True)
         return Found(tree.cut(k))
 
