@@ -20,6 +20,7 @@ from common import PAPER, SETS, fetch, machine, read_set
 from ultraspec import baselines, metrics
 from ultraspec.baselines._ensemble import combine_integers
 from ultraspec.baselines._members import kmeans_members
+from ultraspec.baselines.kcc import COSTS
 from ultraspec.engines import ThreadEngine
 from ultraspec.members import prepare
 from ultraspec.rows import ArrayRows
@@ -29,17 +30,21 @@ ENSEMBLE = ("EAC", "WCT", "KCC", "PTGP", "ECC", "SEC", "LWGP")
 N_MEMBERS = 20
 BASE_CLUSTERS = (20, 60)
 
+DEMONSTRATION = {"n_init": 10, "max_iter": 40}  # starts and iterations in the demonstrations of KCC and ECC
+
 # Settings that the sources leave open, beside the defaults.
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
-    **{f"KCC {u}": ("KCC", {"utility": u}) for u in ("entropy", "cosine", "l5", "l8")},
-    **{f"KCC {u}, normalized": ("KCC", {"utility": u, "normalized": True}) for u in ("category", "entropy", "cosine")},
-    **{f"KCC category, n_init={n}": ("KCC", {"n_init": n}) for n in (1, 5, 20)},
-    "KCC entropy, n_init=5, max_iter=20": ("KCC", {"utility": "entropy", "n_init": 5, "max_iter": 20}),
-    **{f"ECC n_init={n}": ("ECC", {"n_init": n}) for n in (5, 20)},
-    **{f"SEC n_init={n}": ("SEC", {"n_init": n}) for n in (1, 5, 10, 50)},
+    **{f"KCC {u}, 10 starts": ("KCC", {"utility": u, **DEMONSTRATION}) for u in COSTS},
+    **{
+        f"KCC {u}, normalized, 10 starts": ("KCC", {"utility": u, "normalized": True, **DEMONSTRATION})
+        for u in ("category", "entropy", "cosine")
+    },
+    **{f"KCC category, {n} starts": ("KCC", {"utility": "category", "n_init": n, "max_iter": 40}) for n in (1, 5, 20)},
+    **{f"ECC {n} starts": ("ECC", {"n_init": n}) for n in (5, 20)},
+    **{f"SEC {n} starts": ("SEC", {"n_init": n}) for n in (1, 5, 10, 50)},
     **{f"WCT decay={decay}": ("WCT", {"decay": decay}) for decay in (0.5, 0.9)},
-    **{f"EAC {linkage}": ("EAC", {"linkage": linkage}) for linkage in ("single", "complete")},
-    "LWGP n_init=12": ("LWGP", {"n_init": 12}),
+    **{f"EAC {linkage} linkage": ("EAC", {"linkage": linkage}) for linkage in ("single", "complete")},
+    "LWGP 12 starts": ("LWGP", {"n_init": 12}),
 }
 
 

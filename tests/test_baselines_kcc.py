@@ -149,7 +149,7 @@ def test_the_best_start_is_kept():
     _, labels = planted(k=6, n=300, m=10, noise=0.4)
 
     def objective(n_init, seed):
-        found = kcc(labels, 6, n_init=n_init, max_iter=1000, random_state=seed)
+        found = kcc(labels, 6, utility="category", n_init=n_init, max_iter=1000, random_state=seed)
         centers = [np.stack([shares(B, found == j) for j in range(6)]) for B in blocks(labels)]
         return costs(labels, centers, "category", normalized=False).min(axis=1).sum()
 
@@ -160,9 +160,10 @@ def test_the_best_start_is_kept():
 
 def test_ecc_is_kcc_with_entropy():
     _, labels = planted(k=5, noise=0.3)
-    assert (ecc(labels, 5, random_state=1) == kcc(labels, 5, utility="entropy", random_state=1)).all()
+    same = {"utility": "entropy", "n_init": 10, "max_iter": 40}
+    assert (ecc(labels, 5, random_state=1) == kcc(labels, 5, **same, random_state=1)).all()
     X = np.random.default_rng(0).normal(size=(400, 3))
-    theirs = KCC(4, utility="entropy", random_state=0).fit_predict(X)
+    theirs = KCC(4, **same, random_state=0).fit_predict(X)
     assert (ECC(4, random_state=0).fit_predict(X) == theirs).all()
 
 
