@@ -37,9 +37,26 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in ("EAC", "WCT", "KCC", "PTGP", "ECC", "SEC", "LWGP")},
 }
 
+# Settings that the sources leave open, beside the defaults: taken with --try, stored apart.
+OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "SC assign_labels=kmeans": ("SC", {"assign_labels": "kmeans"}),
+    **{f"ESCG n_supernodes={n}": ("ESCG", {"n_supernodes": n}) for n in (30, 100, 200, 1000)},
+    "Nystrom assign_labels=kmeans, n_init=1": ("Nystrom", {"assign_labels": "kmeans", "n_init": 1}),
+    "Nystrom rcond=1e-6": ("Nystrom", {"rcond": 1e-6}),
+    "LSC-K bandwidth=distance": ("LSC", {"bandwidth": "distance"}),
+    "LSC-K drop_first=False": ("LSC", {"drop_first": False}),
+    "FastESC drop_first=False": ("FastESC", {"drop_first": False}),
+    "FastESC n_frequencies=600": ("FastESC", {"n_frequencies": 600}),
+    **{
+        f"EulerSC alpha={alpha}, scaling={scaling}": ("EulerSC", {"alpha": alpha, "scaling": scaling})
+        for scaling, alphas in (("global", (0.1, 1.0, 1.9)), ("columns", (0.5, 1.0, 1.9)), ("none", (0.01, 0.02)))
+        for alpha in alphas
+    },
+}
+
 
 def make(title: str, k: int, seed: int) -> Any:
-    kind, parameters = METHODS[title]
+    kind, parameters = {**METHODS, **OTHERS}[title]
     return getattr(baselines, kind)(k, **parameters, random_state=seed)
 
 
@@ -53,7 +70,7 @@ def locked() -> Iterator[dict[str, Any]]:
         store("baselines", result)
 
 
-def run(title: str, set_title: str, X: np.ndarray, y: np.ndarray, k: int, seed: int) -> list[float]:
+def run(key: str, title: str, set_title: str, X: np.ndarray, y: np.ndarray, k: int, seed: int) -> list[float]:
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # graphs in pieces, fewer clusters: known of these sets
@@ -62,35 +79,38 @@ def run(title: str, set_title: str, X: np.ndarray, y: np.ndarray, k: int, seed: 
     scores = [100 * metrics.nmi(y, labels), 100 * metrics.majority_accuracy(y, labels), seconds]
     with locked() as result:
         result["machine"] = machine()
-        result.setdefault("runs", {}).setdefault(title, {}).setdefault(set_title, []).append(scores)
+        result.setdefault(key, {}).setdefault(title, {}).setdefault(set_title, []).append(scores)
     return scores
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--methods", nargs="*", default=list(METHODS))
+    parser.add_argument("--methods", nargs="*")
+    parser.add_argument("--try", action="store_true", dest="others", help="other settings than the defaults")
     parser.add_argument("--sets", nargs="*", default=list(REAL))
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=np.inf, help="start no run after so long")
     parser.add_argument("--fresh", action="store_true", help="forget the stored runs of these methods and sets")
     options = parser.parse_args()
     started = time.perf_counter()
+    key, methods = ("others", OTHERS) if options.others else ("runs", METHODS)
+    titles = options.methods or list(methods)
     if options.fresh:
         with locked() as result:
-            for title in options.methods:
+            for title in titles:
                 for set_title in options.sets:
-                    result.get("runs", {}).get(title, {}).pop(set_title, None)
+                    result.get(key, {}).get(title, {}).pop(set_title, None)
     for set_title, name, n_rows, k in SETS:
         if set_title not in options.sets:
             continue
         X, y = read_set(name, n_rows)
-        for title in options.methods:
-            done = fetch("baselines").get("runs", {}).get(title, {}).get(set_title, [])
+        for title in titles:
+            done = fetch("baselines").get(key, {}).get(title, {}).get(set_title, [])
             while len(done) < (options.seeds if not done or done[0][2] <= LONG else -(-options.seeds // 2)):
                 if time.perf_counter() - started > options.seconds:
                     return
-                done.append(run(title, set_title, X, y, k, len(done)))
-            found, paper = np.array(done), PAPER[title].get(set_title)
+                done.append(run(key, title, set_title, X, y, k, len(done)))
+            found, paper = np.array(done), PAPER[title.split()[0]].get(set_title)
             text = f"{title:<10} {set_title:<10} {len(done):>2} seeds"
             for column, score in enumerate(("nmi", "ca")):
                 text += f"   {score.upper()} {found[:, column].mean():6.2f} ± {found[:, column].std():4.2f}"

@@ -51,8 +51,8 @@ def test_starts_of_many_rows_are_compared_on_a_sample(engine, monkeypatch):
     X = X.astype(np.float32)
     monkeypatch.setattr(_kmeans, "MANY_ROWS", 2000)
     monkeypatch.setattr(_kmeans, "SAMPLE_ROWS", 500)
-    for points in (ArrayRows(X), WeightedPoints(ArrayRows(X), np.ones(3000))):
-        found = lite_kmeans(points, 4, n_init=8, random=np.random.default_rng(0), engine=engine)
+    for many in (ArrayRows(X), WeightedPoints(ArrayRows(X), np.ones(3000))):
+        found = lite_kmeans(many, 4, n_init=8, random=np.random.default_rng(0), engine=engine)
         assert same_partition(found.labels, y)
         assert found.counts.sum() == 3000
 
