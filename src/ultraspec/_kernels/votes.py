@@ -32,7 +32,7 @@ def assign_votes(columns, scales, table, base, own, totals, labels, sq):
             totals[c] = base[c] + scale * totals[c]
             smallest = min(smallest, totals[c])
         at = np.int32(0)
-        while totals[at] != smallest:
+        while at < k - 1 and totals[at] != smallest:
             at += np.int32(1)
         sq[i] = max(own[own_stride * i] + smallest, np.float32(0.0))
         changed += labels[i] != at
