@@ -76,7 +76,7 @@ PLAIN: dict[str, tuple[str, Callable[[np.ndarray, Any], None]]] = {
     "Nystrom": ("N x p affinities and their p x p products", lambda X, _: gram_of_affinities(X)),
     "LSC-K": ("5 passes of k-means with p centres, N x p products, the 5 nearest", lambda X, _: (assign(X, P, 5), nearest(X, X[:P], 5))),
     "LSC-R": ("N x p products, the 5 nearest", lambda X, _: nearest(X, X[:P], 5)),
-    "FastESC": ("N x D cosines and sines and their D x D products", lambda X, _: gram_of_features(X)),
+    "FastESC": ("N x D cosines and sines, their D x D products, N x k products in the passes of 10 starts", lambda X, model: (gram_of_features(X), assign(X[:, :K].copy(), K, 10 * model.n_iter_))),
     "EulerSC": ("N x 2d cosines and sines and N x k products, as many passes", lambda X, model: turn(X, model.n_iter_)),
 }  # fmt: skip
 

@@ -8,7 +8,8 @@ from common import blobs
 from scipy.spatial.distance import cdist, pdist
 
 from ultraspec.baselines import FastESC, _features
-from ultraspec.baselines.fastesc import draw_frequencies, embed, features, mean_distance
+from ultraspec.baselines._features import mean_distance, pair_squares
+from ultraspec.baselines.fastesc import draw_frequencies, embed, features
 from ultraspec.rows import ArrayRows
 
 
@@ -56,7 +57,9 @@ def test_frequencies_are_drawn_by_what_they_carry():
 def test_width():
     X = blobs()[0]
     expected = pdist(X).mean()
-    assert mean_distance(ArrayRows(X.astype(np.float32)), np.random.default_rng(0)) == pytest.approx(expected, rel=1e-4)
+    assert mean_distance(pair_squares(X.astype(np.float32))) == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_allclose(pair_squares(X.astype(np.float32)), cdist(X, X) ** 2, atol=1e-4)
     assert FastESC(4, n_frequencies=50, random_state=0).fit(X).sigma_ == pytest.approx(expected, rel=1e-4)
     assert FastESC(4, n_frequencies=50, sigma=3, random_state=0).fit(X).sigma_ == pytest.approx(3)
-    assert mean_distance(ArrayRows(np.ones((5, 2), np.float32)), np.random.default_rng(0)) == 1.0
+    assert mean_distance(pair_squares(np.ones((5, 2), np.float32))) == 1.0
+    assert mean_distance(pair_squares(np.ones((1, 2), np.float32))) == 1.0

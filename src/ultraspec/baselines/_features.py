@@ -55,3 +55,19 @@ def fill_rows(
             out[where] = make(where, part)
 
     engine.map(run, rows.blocks())
+
+
+def pair_squares(S: npt.NDArray[np.float32]) -> Floats:
+    """Squared distances (p, p) of all pairs of a few rows, by one product in float64."""
+    points = S.astype(np.float64)
+    points -= points.mean(axis=0)
+    norms = np.einsum("ij,ij->i", points, points)
+    squares = np.maximum(norms[:, None] + norms - 2.0 * (points @ points.T), 0.0)
+    np.fill_diagonal(squares, 0.0)
+    return squares
+
+
+def mean_distance(squares: Floats) -> float:
+    """Mean distance of different rows, given the squared distances of all pairs; 1 if that is zero."""
+    n = len(squares)
+    return float(np.sqrt(squares).sum() / max(n * (n - 1), 1)) or 1.0

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.distance import pdist
 
 from ultraspec._lapack import largest_eigenpairs
 from ultraspec._validation import check_integer, check_number
 from ultraspec.baselines._base import Baseline
-from ultraspec.baselines._features import fill_rows, sum_over
+from ultraspec.baselines._features import fill_rows, mean_distance, pair_squares, sum_over
 from ultraspec.baselines._kmeans import dense, draw, lite_kmeans
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Clustering
@@ -136,7 +135,8 @@ class FastESC(Baseline):
     ) -> Clustering:
         reporter, D = engine.reporter, 2 * self.n_frequencies
         with reporter.phase("features"):
-            sigma = mean_distance(rows, random) if self.sigma is None else self.sigma / space.scale
+            some = dense(rows.take(draw(rows.n_rows, WIDTH_ROWS, random)))
+            sigma = mean_distance(pair_squares(some)) if self.sigma is None else self.sigma / space.scale
             frequencies = draw_frequencies(rows, D, sigma, random)
         V, eigenvalues = embed(rows, frequencies, k, self.drop_first, engine)
         with reporter.phase("labels"):
@@ -175,12 +175,6 @@ def embed(
 
         fill_rows(rows, V, lift, engine)
     return V, eigenvalues
-
-
-def mean_distance(rows: Rows, random: np.random.Generator) -> float:
-    """Mean distance of some rows; 1 if that is zero."""
-    distances = pdist(dense(rows.take(draw(rows.n_rows, WIDTH_ROWS, random))).astype(np.float64))
-    return float(distances.mean() if distances.size else 0.0) or 1.0
 
 
 def draw_frequencies(rows: Rows, D: int, sigma: float, random: np.random.Generator) -> Values:

@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse
-from scipy.spatial.distance import pdist, squareform
 
 from ultraspec._validation import check_choice, check_number
 from ultraspec.baselines._base import Baseline
-from ultraspec.baselines._features import fill_rows, sum_over
+from ultraspec.baselines._features import fill_rows, mean_distance, pair_squares, sum_over
 from ultraspec.baselines._kmeans import dense, draw, label_embedding, unit_rows
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Clustering
@@ -141,14 +140,12 @@ class Nystrom(Baseline):
         reporter = engine.reporter
         sample = draw(rows.n_rows, self.n_landmarks, random)
         S = dense(rows.take(sample))
-        distances = pdist(S.astype(np.float64))
-        sigma = float(distances.mean() if distances.size else 0.0) or 1.0
-        if self.sigma is not None:
-            sigma = self.sigma / space.scale
+        squares = pair_squares(S)
+        sigma = mean_distance(squares) if self.sigma is None else self.sigma / space.scale
         rcond = len(S) * float(np.finfo(np.float32).eps) if self.rcond is None else self.rcond
         affinities = Affinities(S, sigma, sample)
         with reporter.phase("eigenvectors"):
-            A = np.exp(-0.5 * (squareform(distances) / sigma) ** 2)
+            A = np.exp(-0.5 * squares / sigma**2)
             table, eigenvalues = leading_table(rows, A, affinities, k, rcond, engine)
         with reporter.phase("embedding"):
             V = np.empty((rows.n_rows, table.shape[1]), dtype=np.float32)
