@@ -29,7 +29,7 @@ from ultraspec import USPEC, bipartite, datasets, groups, metrics
 from ultraspec._validation import open_input, seed_sequence
 from ultraspec.engines import ThreadEngine
 from ultraspec.partition import VotePartition, label_all
-from ultraspec.phases import GraphOptions, LabelOptions, divide, embed
+from ultraspec.phases import CLEAR_STEP, GraphOptions, LabelOptions, divide, embed
 from ultraspec.space import PreparedRows
 
 SMALL = {
@@ -166,6 +166,8 @@ def suggestions(spectrum: bipartite.Spectrum, weights: np.ndarray, tree: Any) ->
         found[f"ratio, {add} added"] = 2 + int(np.argmax(growth))
         if add == 0.1:
             found["ratio, 0.1 added, by mass"] = 2 + int(np.argmax(growth * np.sqrt(sides)))
+    clear = bipartite.eigensteps(spectrum.eigenvalues, 1e-3).max() > CLEAR_STEP
+    found["eigengap if threefold, else ratio, 0.1 added"] = found["eigengap" if clear else "ratio, 0.1 added"]
     return found
 
 
