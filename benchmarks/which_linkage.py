@@ -22,12 +22,12 @@ def link(C: Floats, W: Floats, masses: Floats, k: int, how: str, regularization:
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)
 
 
-@numba.njit
+@numba.njit(cache=True)
 def _similarity(s, link, volume, other, border):
     return s / link if border else s * (link / min(volume, other)) ** 0.5
 
 
-@numba.njit
+@numba.njit(cache=True)
 def _merge(S, L, masses, volumes, k, border):
     """Merge the most similar two until `k` are left; every row knows its most similar other."""
     p = len(masses)
