@@ -1,10 +1,11 @@
-"""Draws the pictures of the first page and of "How it works": ``python docs/pictures.py``.
+"""Draws the pictures of the first page, of "How it works" and of "Which one?": ``python docs/pictures.py [name ...]``.
 
 Pictures of the tutorials are drawn by their own examples (`pages.py`), those of the report by `screenshots.py`.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import matplotlib
@@ -15,6 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from pages import DOCS, save_picture
 from sklearn.cluster import KMeans
+from sklearn.neighbors import NearestNeighbors
 
 from ultraspec import USENC, USPEC, datasets, metrics, plots
 from ultraspec.figures import palette
@@ -103,8 +105,48 @@ def ensemble() -> Any:
     return figure
 
 
+VARIANTS = {
+    "U-SPEC\nkmeans": lambda k: USPEC(k, random_state=0),
+    "U-SPEC\nrepresentatives": lambda k: USPEC(k, discretize="representatives", random_state=0),
+    "U-SPEC\nconsensus": lambda k: USPEC(k, discretize="consensus", random_state=0),
+    "U-SENC\ntransfer_cut": lambda k: USENC(k, random_state=0),
+    "U-SENC\naverage": lambda k: USENC(k, consensus="average", random_state=0),
+}
+
+
+def edges_of_clusters(ax: Any, X: Any, labels: Any) -> None:
+    """Dark lines where clusters meet, for eyes that do not tell the colours apart."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    places = [np.linspace(a, b, 220) for a, b in zip(low, high, strict=True)]
+    grid = np.stack(np.meshgrid(*places), axis=-1)
+    distances, nearest = NearestNeighbors(n_neighbors=1).fit(X).kneighbors(grid.reshape(-1, 2))
+    far = distances.reshape(grid.shape[:2]) > 0.02 * (high - low).max()
+    codes = labels[nearest].reshape(grid.shape[:2])
+    for code in range(labels.max() + 1):
+        mine = np.ma.masked_array((codes == code).astype(float), mask=far)
+        ax.contour(*places, mine, levels=[0.5], colors="#20242c", linewidths=0.6)
+
+
+def which() -> Any:
+    """What each variant makes of three sets."""
+    sets = ("sf", "cg", "flower")
+    figure, axes = plt.subplots(
+        len(sets), len(VARIANTS), figsize=(11.5, 7.4), layout="constrained", facecolor="white", squeeze=False
+    )
+    for row, name in zip(axes, sets, strict=True):
+        X, y = datasets.generate(name, 100_000, random_state=0)
+        for ax, (title, make) in zip(row, VARIANTS.items(), strict=True):
+            labels = make(datasets.N_CLASSES[name]).fit_predict(X)
+            head = f"{title}\n" if name == sets[0] else ""
+            points(bare(ax, f"{head}NMI {metrics.nmi(y, labels):.2f}"), X[:9000], labels[:9000], 2.0)
+            edges_of_clusters(ax, X[:30_000], labels[:30_000])
+            ax.title.set_fontsize(10)
+    return figure
+
+
 if __name__ == "__main__":
-    drawings = {"shapes": shapes, "how-1": representatives, "how-2": cut, "how-3": ensemble}
-    for name, draw in drawings.items():
+    drawings = {"shapes": shapes, "how-1": representatives, "how-2": cut, "how-3": ensemble, "which-one": which}
+    for name in sys.argv[1:] or drawings:
+        draw = drawings[name]
         save_picture(draw(), DOCS / "images" / f"{name}.png", dpi=130)
         plt.close("all")

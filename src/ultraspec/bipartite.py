@@ -297,16 +297,19 @@ def _leading_eigenpairs(M: Floats, n: int) -> tuple[Floats, Floats]:
 
 
 def largest_eigengap(eigenvalues: Floats, regularization: float) -> int:
-    """Number of clusters k >= 2 at the largest eigengap: where 1 - eigenvalue grows most from the k-th to the next.
+    """Number of clusters k >= 2 at the largest eigengap: where 1 - eigenvalue grows most from the k-th to the next."""
+    steps = eigensteps(eigenvalues, regularization)
+    return 2 + int(np.argmax(steps)) if steps.size else len(eigenvalues)
 
-    Growth is taken as a ratio, since eigenvalues fall ever faster further down, whatever the clusters. Regularisation
-    lowers eigenvalues by a known factor, which is undone first; `NEGLIGIBLE` keeps rounding from looking like growth.
+
+def eigensteps(eigenvalues: Floats, regularization: float) -> Floats:
+    """How many times farther from one than the k-th eigenvalue the next is, for k = 2, 3, ...
+
+    Ratios, since eigenvalues fall ever faster further down, whatever the clusters. Regularisation lowers eigenvalues
+    by a known factor, which is undone first; `NEGLIGIBLE` keeps rounding from looking like growth.
     """
-    eigenvalues = eigenvalues[: MOST_AUTO_CLUSTERS + 1]
-    if len(eigenvalues) <= 2:
-        return len(eigenvalues)
-    away = np.maximum(1.0 - eigenvalues * (1.0 + regularization), 0.0) + NEGLIGIBLE
-    return 2 + int(np.argmax(away[2:] / away[1:-1]))
+    away = np.maximum(1.0 - eigenvalues[: MOST_AUTO_CLUSTERS + 1] * (1.0 + regularization), 0.0) + NEGLIGIBLE
+    return away[2:] / away[1:-1]
 
 
 def lift(edges: Edges, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ultraspec import discretize
 from ultraspec._kernels import groups as kernels
 from ultraspec._validation import warn_user
-from ultraspec.bipartite import Edges, Spectrum
+from ultraspec.bipartite import MOST_AUTO_CLUSTERS, Edges, Spectrum
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Labels, Weights
 from ultraspec.linkage import Tree, agglomerate
@@ -26,6 +26,7 @@ ROUGH_ITERATIONS = 5
 ROUGH_CLUSTERS = 20, 60  # of each of them, drawn from this range
 REPRESENTATIVES_PER_GROUP = 8  # at least, on average: finer groups of few representatives differ by chance
 LEAST_SHARE = 1e-12  # of all degrees, for representatives that no row is tied to
+UNRELATED = 0.1  # similarities below this are alike for `largest_fall`; the mean of all pairs is one
 
 
 def by_kmeans(
@@ -103,6 +104,18 @@ def _rough_kmeans(X: npt.NDArray[np.float32], weights: npt.NDArray[np.float32], 
 def tree_of(labelings: Sequence[Labels], weights: Weights) -> Tree:
     """Average linkage of weighted points by their co-association in `labelings`."""
     return agglomerate(co_association(labelings, weights), weights, similarity=True, overwrite=True)
+
+
+def largest_fall(tree: Tree) -> int:
+    """Number of clusters k >= 2 after which merging on costs most, for a tree of similarities.
+
+    That is where similarity falls most from the merge that leaves k clusters to the next. Falls are ratios;
+    `UNRELATED` keeps those among clusters that hardly any labeling joins from counting.
+    """
+    similarities = tree.heights[::-1][:MOST_AUTO_CLUSTERS] + UNRELATED  # the j-th leaves j clusters
+    if len(similarities) < 2:
+        return tree.n_leaves
+    return 2 + int(np.argmax(similarities[1:] / similarities[:-1]))
 
 
 def co_association(labelings: Sequence[Labels], weights: Weights) -> npt.NDArray[np.float32]:

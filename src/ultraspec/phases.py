@@ -16,6 +16,8 @@ from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.partition import CenterPartition, Partition, VotePartition, partition_of_arrays
 from ultraspec.rows import Block, Rows
 
+CLEAR_STEP = 3.0  # of eigenvalues: one that shows how many clusters there are
+
 
 @dataclass(frozen=True)
 class GraphOptions:
@@ -135,6 +137,25 @@ def embed(
     with phase("eigenvectors"):
         spectrum = bipartite.transfer_cut(graph, n_vectors, options.regularization, index.representatives)
     return Embedding(index, sigma, edges, graph, spectrum)
+
+
+def choose_clusters(
+    spectrum: bipartite.Spectrum,
+    options: LabelOptions,
+    regularization: float,
+    seed: np.random.SeedSequence,
+    engine: ThreadEngine,
+) -> tuple[int, Tree | None]:
+    """Number of clusters for n_clusters="auto", and the tree of representatives where one was made for it.
+
+    The largest eigengap, or with a tree its largest fall; but a clear step of the eigenvalues is surer than the tree.
+    """
+    wanted = bipartite.largest_eigengap(spectrum.eigenvalues, regularization)
+    if options.discretize != "consensus":
+        return wanted, None
+    tree = groups.by_agreement(spectrum, 1, np.random.default_rng(seed), engine)
+    steps = bipartite.eigensteps(spectrum.eigenvalues, regularization)
+    return wanted if steps.max(initial=0.0) > CLEAR_STEP else groups.largest_fall(tree), tree
 
 
 def divide(

@@ -17,7 +17,7 @@ from ultraspec._validation import check_choice, check_integer, open_input, seed_
 from ultraspec.engines import ThreadEngine
 from ultraspec.linkage import Tree
 from ultraspec.partition import VotePartition, label_rows
-from ultraspec.phases import GraphOptions, LabelOptions, Model, divide, embed
+from ultraspec.phases import GraphOptions, LabelOptions, Model, choose_clusters, divide, embed
 from ultraspec.rows import Block, sample_indices, subset
 from ultraspec.space import PreparedRows
 
@@ -34,7 +34,8 @@ class USPEC(RowEstimator):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters. "auto" takes the number at the largest eigengap, between 2 and 50.
+        Number of clusters. "auto" takes the number at the largest eigengap, between 2 and 50; with
+        discretize="consensus", unless that is clear, the number after which the tree's merges join what is unlike.
     n_representatives : int, default=1000
         Number of representatives, p. Small data uses at most a third of its rows.
     n_neighbors : int, default=5
@@ -195,10 +196,11 @@ class USPEC(RowEstimator):
             edges = found.edges
             if sample is not None:
                 edges = bipartite.FoundEdges(self._new_rows(rows, space), found.index, found.sigma)
-            if self.n_clusters == "auto":
-                wanted = bipartite.largest_eigengap(found.spectrum.eigenvalues, self.regularization)
             with reporter.phase("labels"):
-                partition, n_iter = divide(found.spectrum, found.edges, wanted, self._label_options(), seeds[3], engine)
+                options, spectrum, tree = self._label_options(), found.spectrum, None
+                if self.n_clusters == "auto":
+                    wanted, tree = choose_clusters(spectrum, options, self.regularization, seeds[3], engine)
+                partition, n_iter = divide(spectrum, found.edges, wanted, options, seeds[3], engine, tree)
                 partition, labels = label_rows(edges, partition, engine)
             reporter.close()
         self._warn_of_pieces(found.graph.pieces(), wanted)
