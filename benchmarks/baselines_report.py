@@ -34,7 +34,7 @@ NOTES = """## What the sources leave open
   k-means with orthogonal start shows in the paper's standard deviations of zero, and in its score on PenDigits. On Letters
   the graph of 5 neighbours is in 50 pieces where 26 clusters are wanted: any choice of eigenvectors is arbitrary there,
   and the paper's 10 % is one, ours another.
-- **ESCG**: the number of supernodes. 50 is in the authors' scripts; 30 fits the paper's USPS and PenDigits a little better,
+- **ESCG**: the number of supernodes. 50 is in the authors' scripts; 30 fits the paper's USPS a little better,
   larger numbers come ever nearer to SC. What matters more is what happens to pieces of the graph without a seed: counted to
   the first supernode, as the authors' code does, Letters scores as in the paper; as supernodes of their own, 11 points less.
 - **Nystrom**: the width of the Gaussian; the mean distance of the sample was the first guess and was kept.
