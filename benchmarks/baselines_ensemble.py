@@ -116,7 +116,9 @@ def main() -> None:
                 scores = run(*settings[title], labels, y, k, seed)
                 with locked() as result:
                     result["machine"] = machine()
-                    result.setdefault(key, {}).setdefault(title, {}).setdefault(set_title, []).append(scores)
+                    done = result.setdefault(key, {}).setdefault(title, {}).setdefault(set_title, [])
+                    if len(done) == seed:  # unless another process was faster
+                        done.append(scores)
         for title in settings:
             found = np.array(fetch("baselines").get(key, {}).get(title, {}).get(set_title, [])[: options.seeds])
             text, paper = f"{title:<36} {set_title:<10} {len(found):>2} seeds", PAPER[settings[title][0]].get(set_title)

@@ -1,4 +1,4 @@
-"""All benchmarks, then RESULTS.md. ``--quick`` takes one repeat and two seeds of the small sets."""
+"""All benchmarks, then RESULTS.md and BASELINES.md. ``--quick`` takes one repeat and two seeds of the small sets."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ def main() -> None:
         ["quality.py", "--method", "USENC", *seeds],
         ["out_of_core.py", *(["--rows", "5_000_000"] if quick else [])],
         ["report.py"],
+        ["baselines.py", *(["--seeds", "2", "--sets", "PenDigits", "USPS", "Letters"] if quick else [])],
+        ["baselines_speed.py", *repeats],
+        *([] if quick else [["baselines_speed.py", "--whole"], ["baselines_large.py"]]),
+        ["baselines_report.py"],
     ]
     for script, *options in calls:
         print(f"== {script} {' '.join(options)}", flush=True)
