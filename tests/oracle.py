@@ -151,3 +151,29 @@ def spread_seeds(X, weights, uniforms):
             break
         chosen.append(int(np.searchsorted(np.cumsum(masses), u * masses.sum(), side="right")))
     return chosen
+
+
+# Beyond the paper: groups of representatives
+
+
+def vote(B, groups):
+    """The group that most of each object's transition probability goes to."""
+    members = np.eye(max(groups) + 1)[groups]
+    return transition(B) @ members
+
+
+def co_association(labelings, masses):
+    """C_ij: mean over labelings of [same group] / (mass of that group)."""
+    p = len(masses)
+    C = np.zeros((p, p))
+    for labels in labelings:
+        for i in range(p):
+            for j in range(p):
+                if labels[i] == labels[j]:
+                    C[i, j] += 1.0 / masses[labels == labels[i]].sum() / len(labelings)
+    return C
+
+
+def moved_labels(T, labels, k):
+    """g_j = argmax_c sum_i T_ij [l_i = c]."""
+    return (T.T @ np.eye(k)[labels]).argmax(axis=1)

@@ -218,7 +218,7 @@ def test_auto_finds_the_number_of_clusters():
 def test_pickles_hold_no_graph_and_can_be_cut(model, circles):
     X, _ = circles
     again = pickle.loads(pickle.dumps(model))
-    assert again._graph is None
+    assert again._joint is None
     np.testing.assert_array_equal(again.predict(X[:500]), model.labels_[:500])
     np.testing.assert_array_equal(again.cut(2).labels_, model.cut(2).labels_)
 

@@ -49,8 +49,33 @@ def all_or_nothing(fit: F) -> F:
     return careful  # type: ignore[return-value]
 
 
-class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
-    """Base of the estimators."""
+class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
+    """Base of all estimators: progress, and the input they take."""
+
+    def _wanted_clusters(self, rows: Rows) -> int:
+        """`n_clusters`, or 1 where it is "auto"; raises if there are fewer rows."""
+        wanted = 1 if self.n_clusters == "auto" else int(self.n_clusters)
+        if rows.n_rows < wanted:
+            raise ValueError(
+                f"n_samples={rows.n_rows} rows cannot make n_clusters={wanted} clusters. "
+                "Pass more rows or a smaller n_clusters."
+            )
+        return wanted
+
+    def _console(self) -> Silent:
+        return Console(type(self).__name__) if self.verbose else Silent()
+
+    def _reporter(self) -> Silent:
+        return report_to_callbacks(self, self._console())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowClusterer):
+    """Base of the estimators that label and embed new rows, too."""
 
     _per_row: ClassVar[tuple[str, ...]] = ("labels_",)  # fitted attributes that grow with the rows
     _space: Space
@@ -90,16 +115,6 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
         check_choice("metric", self.metric, ("euclidean", "cosine"))
         check_number("regularization", self.regularization, least=0.0)
         check_jobs(self.n_jobs)
-
-    def _wanted_clusters(self, rows: Rows) -> int:
-        """`n_clusters`, or 1 where it is "auto"; raises if there are fewer rows."""
-        wanted = 1 if self.n_clusters == "auto" else int(self.n_clusters)
-        if rows.n_rows < wanted:
-            raise ValueError(
-                f"n_samples={rows.n_rows} rows cannot make n_clusters={wanted} clusters. "
-                "Pass more rows or a smaller n_clusters."
-            )
-        return wanted
 
     def _check_cut(self, n_clusters: Any, kept: Spectrum | Tree) -> None:
         """Refuse what the eigenvectors, or the tree of representatives, that a model keeps cannot give."""
@@ -143,12 +158,6 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
         entropy = self._labels_seed.entropy
         return entropy if isinstance(entropy, int) else None
 
-    def _console(self) -> Silent:
-        return Console(type(self).__name__) if self.verbose else Silent()
-
-    def _reporter(self) -> Silent:
-        return report_to_callbacks(self, self._console())
-
     def _survey(
         self,
         rows: Rows,
@@ -181,6 +190,5 @@ class RowEstimator(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []  # the embedding is float32
         return tags

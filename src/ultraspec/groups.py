@@ -10,9 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
 
 from ultraspec import discretize
 from ultraspec._kernels import groups as kernels
+from ultraspec._validation import warn_user
 from ultraspec.bipartite import Edges, Spectrum
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Labels, Weights
@@ -47,6 +49,18 @@ def by_agreement(spectrum: Spectrum, k: int, random: np.random.Generator, engine
     """
     weights = shares(spectrum)
     return tree_of(rough_labelings(spectrum, weights, k, random, engine), weights)
+
+
+def cut_tree(tree: Tree, k: int) -> tuple[Labels, int]:
+    """Clusters of the leaves and their number: `k`, or with a warning all leaves where they are fewer."""
+    if k > tree.n_leaves:
+        warn_user(
+            f"Found {tree.n_leaves} clusters instead of {k}: there are only so many representatives. X may have too "
+            "few distinct rows; otherwise raise n_representatives.",
+            ConvergenceWarning,
+        )
+        k = tree.n_leaves
+    return tree.cut(k), k
 
 
 def shares(spectrum: Spectrum) -> Weights:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec import average, microclusters
+from ultraspec import average, groups, microclusters
 from ultraspec._consensus import ConsensusGraph, edges_of, share_backed
 from ultraspec._spool import as_array
 from ultraspec.bipartite import Edges, FoundEdges, find_edges, largest_eigengap
@@ -150,18 +150,16 @@ class Average(Joint):
 
     @classmethod
     def build(
-        cls, members: Ensemble, n_clusters: int | Literal["auto"], regularization: float, engine: ThreadEngine
+        cls,
+        members: Ensemble,
+        n_clusters: int | Literal["auto"],  # noqa: ARG003
+        regularization: float,
+        engine: ThreadEngine,
     ) -> Average:
         """The first member's edges of all rows, and the tree of its representatives."""
         edges, spectrum = cls._edges(members, engine), members.models[0].partition.spectrum
         labels = as_array(members.base_labels)
         tree = average.tree_of_members(spectrum, edges, labels, members.sizes, engine)
-        wanted = 1 if n_clusters == "auto" else n_clusters
-        if wanted > tree.n_leaves:
-            raise ValueError(
-                f"n_clusters={wanted} is more than the {tree.n_leaves} representatives of a member, which clusters are "
-                "made of. Ask for fewer clusters, or raise n_representatives."
-            )
         return cls(replace(members, rows=None), edges, tree, regularization)
 
     @classmethod
@@ -190,7 +188,7 @@ class Average(Joint):
         spectrum = self.members.models[0].partition.spectrum
         if n_clusters == "auto":
             n_clusters = largest_eigengap(spectrum.eigenvalues, self.regularization)
-        partition = VotePartition(spectrum, self.tree.cut(n_clusters), n_clusters, self.tree)
+        partition = VotePartition(spectrum, *groups.cut_tree(self.tree, int(n_clusters)), self.tree)
         found, labels = label_rows(self.edges, partition, engine)
         base_labels, blocks, k = as_array(self.members.base_labels), self.edges.blocks(), found.n_clusters
         majority, share = average.backing(labels, base_labels, self.members.sizes, k, blocks, engine)

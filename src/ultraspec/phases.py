@@ -168,7 +168,7 @@ def divide(
     chance = np.random.default_rng(seed)
     if options.discretize == "consensus":
         tree = groups.by_agreement(spectrum, k, chance, engine) if tree is None else tree
-        return VotePartition(spectrum, tree.cut(k), k, tree), groups.ROUGH_ITERATIONS
+        return VotePartition(spectrum, *groups.cut_tree(tree, k), tree), groups.ROUGH_ITERATIONS
     if options.discretize == "representatives":
         labels, n_iter = groups.by_kmeans(spectrum, k, options.n_init, options.max_iter, chance, engine)
         return VotePartition(spectrum, labels, int(labels.max()) + 1), n_iter

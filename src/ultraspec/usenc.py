@@ -307,7 +307,7 @@ class USENC(RowEstimator):
         reporter = self._console()
         with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("consensus"):
             rows = None if X is None else self._new_rows(self._open_fitted(X), self._space)
-            if rows is not None:
+            if rows is not None and "base_labels_" not in vars(self):
                 other.base_labels_ = base_labels(self._models, rows, self._label_type, engine)
             if same and rows is None:
                 self._joint = other._joint = self._joint or self._join_again(None, None, engine)

@@ -1,0 +1,88 @@
+"""The transfer cut of PTGP and LWGP: U-SPEC's own, without the regularisation that the authors' programs lack."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec import bipartite, discretize
+from ultraspec._consensus import check_columns
+from ultraspec.baselines._ensemble import Ensemble, Found
+from ultraspec.engines import ThreadEngine
+from ultraspec.kmeans import Clustering, RowPoints, lloyd, spread_centers
+from ultraspec.rows import ArrayRows
+
+FEW = "only so many groups of rows differ in the embedding. Add base clusterings, or finer ones."
+
+Floats = npt.NDArray[np.float64]
+
+
+def cut_memberships(
+    ensemble: Ensemble,
+    worth: Floats,
+    k: int,
+    n_init: int,
+    max_iter: int,
+    seed: np.random.SeedSequence,
+    engine: ThreadEngine,
+) -> Found:
+    """Cut the graph of rows and base clusters, whose edges have the base clusters' `worth` for weight.
+
+    Microclusters stand for their rows, and the embedding is never formed: see `ultraspec.discretize`.
+    """
+    check_columns(ensemble.n_columns, k)
+    spectrum = bipartite.transfer_cut(ensemble.graph(engine, worth), k, 0.0)
+    points = discretize.EmbeddedPoints(ensemble.all_edges(engine, worth), spectrum.vectors, ensemble.weights)
+    found = discretize.kmeans(points, k, n_init, max_iter, np.random.default_rng(seed), engine)
+    return Found(discretize.renumber(found, k, FEW).labels, found.n_iter)
+
+
+def cut_affinities(
+    B: npt.NDArray[np.float32], k: int, n_init: int, max_iter: int, seed: np.random.SeedSequence, engine: ThreadEngine
+) -> Found:
+    """Cut the graph of n rows and q columns with the affinities B (n, q), all of which are at least zero."""
+    n, q = B.shape
+    degrees = B.sum(axis=1, dtype=np.float64)
+    degrees[degrees == 0] = 1e-10
+    spans = ArrayRows(B).blocks()
+
+    def add(graph: bipartite.Graph, span: tuple[int, int]) -> None:
+        here = slice(*span)
+        T = B[here].astype(np.float64) / np.sqrt(degrees[here])[:, None]
+        graph.affinity += T.T @ T
+
+    def merge(a: bipartite.Graph, b: bipartite.Graph) -> bipartite.Graph:
+        a.affinity += b.affinity
+        return a
+
+    most = 1 + n // q
+    graph = engine.fold(spans, lambda: bipartite.Graph(np.zeros((q, q)), np.zeros(q)), add, merge, most_groups=most)
+    spectrum = bipartite.transfer_cut(graph, k, 0.0)
+    rows = np.empty((n, k), dtype=np.float32)
+
+    def lift(span: tuple[int, int]) -> None:
+        lifted = (B[slice(*span)] / degrees[slice(*span), None]) @ spectrum.vectors.astype(np.float64)
+        rows[slice(*span)] = lifted / (np.sqrt((lifted**2).sum(axis=1)) + 1e-10)[:, None]
+
+    engine.map(lift, spans)
+    found = plus_kmeans(rows, k, n_init, max_iter, seed, engine)
+    return Found(discretize.renumber(found, k, FEW).labels, found.n_iter)
+
+
+def plus_kmeans(
+    rows: npt.NDArray[np.float32],
+    k: int,
+    n_init: int,
+    max_iter: int,
+    seed: np.random.SeedSequence,
+    engine: ThreadEngine,
+) -> Clustering:
+    """The best of `n_init` runs of k-means from k-means++ starts."""
+    random, points = np.random.default_rng(seed), RowPoints(ArrayRows(rows))
+    best: Clustering | None = None
+    for _ in range(n_init):
+        found = lloyd(points, spread_centers(rows, np.ones(1), k, random), engine, max_iter=max_iter)
+        if best is None or found.inertia < best.inertia:
+            best = found
+    assert best is not None
+    return best

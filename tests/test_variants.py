@@ -1,0 +1,293 @@
+"""The ways to find clusters beyond the paper's, as users meet them: each keeps every promise of the estimators."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import oracle
+import pytest
+import scipy.sparse
+from common import blobs, documents, same_partition
+from model_files import same
+from sklearn.base import clone
+
+from ultraspec import USENC, USPEC, datasets, load, metrics, open_rows, save
+from ultraspec.engines import ThreadEngine
+
+VARIANTS = {
+    "representatives": lambda k=4, **o: USPEC(k, discretize="representatives", **{"random_state": 0, **o}),
+    "consensus": lambda k=4, **o: USPEC(k, discretize="consensus", **{"random_state": 0, **o}),
+    "sampled": lambda k=4, **o: USPEC(k, graph_rows=2_000, **{"random_state": 0, **o}),
+    "sampled consensus": lambda k=4, **o: USPEC(
+        k, graph_rows=2_000, discretize="consensus", **{"random_state": 0, **o}
+    ),
+    "average": lambda k=4, **o: USENC(k, n_estimators=6, consensus="average", **{"random_state": 0, **o}),
+}
+
+
+@pytest.fixture(params=VARIANTS)
+def make(request):
+    return VARIANTS[request.param]
+
+
+@pytest.fixture(scope="module")
+def face():
+    """Four pieces of a face, the mouth longer than the rest: k-means of the embedding cuts it."""
+    return datasets.generate("sf", 6_000, random_state=0)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_fitted_and_predicted_labels_are_the_same_on_any_number_of_threads(name, face):
+    X, _ = face
+    models = [VARIANTS[name](n_jobs=n_jobs).fit(X) for n_jobs in (1, 2, 3)]
+    for model in models:
+        assert model.labels_.dtype == np.int32
+        assert model.labels_.tobytes() == models[0].labels_.tobytes()
+        assert model.predict(X).tobytes() == model.labels_.tobytes()
+    assert set(models[0].labels_) == set(range(4))
+    assert models[0].n_clusters_ == 4
+    assert models[0].transform(X[:7]).shape == (7, 4)
+    assert models[0].predict(X[5:6])[0] == models[0].labels_[5]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_long_clusters_are_not_cut(seed):
+    X, y = datasets.generate("sf", 20_000, random_state=seed)
+    model = USPEC(4, discretize="consensus", random_state=seed).fit(X)
+    ensemble = USENC(4, n_estimators=6, consensus="average", random_state=seed).fit(X)
+    assert min(metrics.nmi(y, found.labels_) for found in (model, ensemble)) > 0.92
+    assert metrics.nmi(y, model.cut(4, discretize="kmeans").labels_) < 0.85
+
+
+def test_blobs_are_found_by_all(make):
+    X, y = blobs(5_000)
+    assert same_partition(y, make().fit_predict(X))
+
+
+def test_sparse_rows_and_directions(make):
+    X, y = documents(4_000)
+    model = make(metric="cosine", n_representatives=200).fit(X)
+    assert metrics.nmi(y, model.labels_) > 0.9
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    dense = make(metric="cosine", n_representatives=200).fit(X.toarray())
+    np.testing.assert_array_equal(model.predict(scipy.sparse.csr_array(X[:50])), model.labels_[:50])
+    assert metrics.nmi(dense.labels_, model.labels_) > 0.9
+
+
+def test_other_cuts_are_those_of_another_fit(make, face):
+    X, _ = face
+    model = make().fit(X)
+    for k in (1, 2, 6):
+        other = model.cut(k)
+        assert other.n_clusters == other.n_clusters_ == k
+        assert other.labels_.tobytes() == make(k).fit(X).labels_.tobytes()
+        assert other.predict(X).tobytes() == other.labels_.tobytes()
+    assert model.n_clusters_ == 4
+
+
+@pytest.mark.parametrize("discretize", ["kmeans", "representatives", "consensus"])
+@pytest.mark.parametrize("graph_rows", [None, 2_000])
+def test_one_fit_gives_every_discretisation(discretize, graph_rows, face):
+    X, _ = face
+    model = USPEC(4, discretize="kmeans", graph_rows=graph_rows, random_state=0).fit(X)
+    other = model.cut(5, discretize=discretize)
+    assert other.discretize == discretize
+    wanted = USPEC(5, discretize=discretize, graph_rows=graph_rows, random_state=0).fit(X)
+    assert other.labels_.tobytes() == wanted.labels_.tobytes()
+    again = other.cut(4, discretize="kmeans")
+    assert again.labels_.tobytes() == model.labels_.tobytes()
+
+
+@pytest.mark.parametrize("first", ["transfer_cut", "average"])
+def test_one_ensemble_gives_both_consensuses(first, face):
+    X, _ = face
+    second = {"transfer_cut": "average", "average": "transfer_cut"}[first]
+    model = USENC(4, n_estimators=5, consensus=first, random_state=0).fit(X)
+    wanted = USENC(5, n_estimators=5, consensus=second, random_state=0).fit(X)
+    other = model.cut(5, X, consensus=second)
+    assert other.consensus == second
+    assert other.labels_.tobytes() == wanted.labels_.tobytes()
+    assert other.confidence_.tobytes() == wanted.confidence_.tobytes()
+    if second == "average":
+        with pytest.raises(ValueError, match=r"holds no rows.*Call cut\(n_clusters, X\)"):
+            model.cut(5, consensus=second)
+    else:
+        assert model.cut(5, consensus=second).labels_.tobytes() == wanted.labels_.tobytes()
+
+
+def test_models_come_back_from_files_and_pickles(make, face, tmp_path):
+    X, _ = face
+    model = make().fit(X)
+    save(model, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    same(model, loaded, X)
+    for other in (loaded, pickle.loads(pickle.dumps(model))):
+        cut = other.cut(3, X)
+        assert cut.labels_.tobytes() == model.cut(3).labels_.tobytes()
+    with pytest.raises(ValueError, match=r"Call cut\(n_clusters, X\)"):
+        loaded.cut(3)
+
+
+def test_rows_from_a_file_are_clustered_alike(make, face, tmp_path, monkeypatch):
+    X, _ = face
+    wanted = make().fit(X)
+    np.save(tmp_path / "X.npy", X)
+    monkeypatch.setattr("ultraspec._spool.KEPT_BYTES", 0)  # nothing that grows with the rows stays in memory
+    model = make().fit(open_rows(tmp_path / "X.npy"))
+    assert model.labels_.tobytes() == wanted.labels_.tobytes()
+    assert model.cut(3).labels_.tobytes() == wanted.cut(3).labels_.tobytes()
+    if hasattr(wanted, "confidence_"):
+        assert model.confidence_.tobytes() == wanted.confidence_.tobytes()
+
+
+def test_the_number_of_clusters_can_be_found(make):
+    X, y = blobs(5_000)
+    model = make("auto").fit(X)
+    assert model.n_clusters_ == 4
+    assert same_partition(y, model.labels_)
+
+
+def test_parameters_are_those_of_scikit_learn(make):
+    model = make()
+    assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.filterwarnings("ignore:.*clusters instead of:UserWarning")  # votes may leave one without rows
+def test_a_tree_can_be_cut_into_any_number(face):
+    X, _ = face
+    model = USPEC(4, discretize="consensus", n_representatives=100, random_state=0).fit(X)
+    assert 56 <= model.cut(62).n_clusters_ <= 62  # more than there are eigenvectors
+    with pytest.raises(ValueError, match=r"keeps 100 representatives, too few for n_clusters=101"):
+        model.cut(101)
+    with pytest.raises(ValueError, match="keeps 60 eigenvectors, too few for n_clusters=61"):
+        model.cut(61, discretize="kmeans")
+
+
+def test_many_clusters_take_more_vectors():
+    X, y = blobs(6_000, k=40)
+    model = USPEC(40, discretize="consensus", random_state=0).fit(X)
+    assert len(model.eigenvalues_) == 80
+    assert metrics.nmi(y, model.labels_) > 0.97
+
+
+@pytest.mark.parametrize("discretize", ["kmeans", "representatives", "consensus"])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 30])
+def test_tiny_data(discretize, n):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    for k in {1, min(n, 2), min(n, 3)}:
+        model = USPEC(k, discretize=discretize, random_state=0).fit(X)
+        assert model.labels_.max() < k
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.filterwarnings("ignore:.*clusters instead of:UserWarning")
+@pytest.mark.parametrize("make", VARIANTS.values(), ids=VARIANTS)
+def test_equal_rows(make):
+    X = np.ones((3_000, 2))
+    model = make(2).fit(X)
+    assert (model.labels_ == 0).all()
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+# The graph from a sample
+
+
+def test_a_sample_as_large_as_the_data_is_the_data(face):
+    X, _ = face
+    assert USPEC(4, graph_rows=len(X), random_state=0).fit(X).labels_.tobytes() == (
+        USPEC(4, random_state=0).fit(X).labels_.tobytes()
+    )
+
+
+def test_the_graph_of_a_sample_is_nearly_that_of_all_rows():
+    X, y = datasets.generate("cg", 60_000, random_state=0)
+    whole, sampled = (
+        metrics.nmi(y, USPEC(11, discretize="consensus", graph_rows=rows, random_state=0).fit_predict(X))
+        for rows in (None, 20_000)
+    )
+    assert whole > 0.92
+    assert sampled > whole - 0.015
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_bad_values_outside_of_the_sample_are_found_and_named(bad, face):
+    X = face[0].copy()
+    X[4_321, 1] = bad
+    for seed in range(4):  # in the sample or not
+        with pytest.raises(ValueError, match="in column 1, row 4321"):
+            USPEC(4, graph_rows=2_000, random_state=seed).fit(X)
+
+
+def test_rows_far_outside_of_the_sample_get_a_label(face):
+    X = face[0].copy()
+    X[17] = 1e30, -1e30
+    model = USPEC(4, graph_rows=2_000, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"discretize": "magic"}, "discretize must be one of 'kmeans', 'representatives', 'consensus'"),
+        ({"graph_rows": 0}, "graph_rows"),
+        ({"graph_rows": 2.5}, "graph_rows"),
+        ({"graph_rows": 3}, "graph_rows=3 rows cannot make n_clusters=4 clusters"),
+    ],
+)
+def test_wrong_options_are_refused(options, message, face):
+    with pytest.raises((TypeError, ValueError), match=message):
+        USPEC(4, **options).fit(face[0])
+    with pytest.raises(ValueError, match="consensus must be one of 'transfer_cut', 'average'"):
+        USENC(4).fit(face[0]).cut(3, consensus="magic") if "graph_rows" not in options else USENC(
+            4, consensus="magic"
+        ).fit(face[0])
+
+
+# The ensemble by average linkage
+
+
+def test_average_joins_the_members_as_it_is_defined(face):
+    X, _ = face
+    model = USENC(4, n_estimators=4, consensus="average", random_state=0).fit(X)
+    first, base_labels = model._models[0], model.base_labels_
+    with ThreadEngine(1):
+        edges = first.edges(model._space.prepare(X))
+    T = np.zeros((len(X), len(first.index.representatives)))
+    np.add.at(T, (np.arange(len(X))[:, None], edges.ids.astype(int)), edges.weights)
+    labelings = [oracle.moved_labels(T, column, column.max() + 1) for column in base_labels.T]
+    masses = first.partition.spectrum.degrees / first.partition.spectrum.degrees.sum()
+    C = oracle.co_association(labelings[:1], masses)  # literal, and slow: one member stands for its own groups
+    tree = model._consensus.tree
+    assert tree.n_leaves == len(masses)
+    assert np.isclose(tree.heights[0], tree.heights.max())
+    sums = oracle.vote(T, model._consensus.groups)
+    clear = np.sort(sums, axis=1)[:, -1] - np.sort(sums, axis=1)[:, -2] > 1e-5
+    np.testing.assert_array_equal(model.labels_[clear], sums.argmax(axis=1)[clear])
+    assert (C.max(axis=1) > 0).all()
+
+
+def test_confidence_is_the_share_of_members_whose_majority_has_the_label(face):
+    model = USENC(4, n_estimators=5, consensus="average", random_state=0).fit(face[0])
+    backing = np.zeros(len(model.labels_))
+    for column in model.base_labels_.T:
+        votes = np.zeros((column.max() + 1, 4))
+        np.add.at(votes, (column, model.labels_), 1)
+        backing += votes.argmax(axis=1)[column] == model.labels_
+    np.testing.assert_allclose(model.confidence_, backing / 5, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_average_never_collapses_on_bananas_and_circles(seed):
+    for name, k, least in (("tb", 2, 0.9), ("cc", 3, 0.95)):
+        X, y = datasets.generate(name, 20_000, random_state=seed)
+        labels = USENC(k, n_estimators=8, consensus="average", random_state=seed).fit_predict(X)
+        assert metrics.nmi(y, labels) > least
+
+
+def test_a_checkpoint_serves_both_consensuses(face, tmp_path):
+    X, _ = face
+    options = {"n_estimators": 4, "random_state": 0}
+    USENC(4, checkpoint=tmp_path / "run", **options).fit(X)
+    model = USENC(4, checkpoint=tmp_path / "run", consensus="average", **options).fit(X)
+    assert model.labels_.tobytes() == USENC(4, consensus="average", **options).fit(X).labels_.tobytes()
