@@ -170,7 +170,7 @@ class TestWords:
     @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet"])
     @pytest.mark.parametrize("confidence", [False, True])
     def test_files_that_fit_are_not_refused(self, tmp_path, monkeypatch, suffix, confidence):
-        """A disk with a little more room than the file takes will do (text: some digits more); a third of it will not."""
+        """A disk with a little more room than the file takes will do (text: more digits); a third of it will not."""
         n, rng = 50_000, np.random.default_rng(0)
         columns = [rng.integers(40, size=n).astype(np.int32), (rng.integers(1, 21, size=n) / 20).astype(np.float32)]
         types = {"label": np.int32, "confidence": np.float32} if confidence else {"label": np.int32}

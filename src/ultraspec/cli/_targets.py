@@ -111,6 +111,8 @@ def label_room(path: Path, n_rows: int, *, confidence: bool) -> float:
     names = ["label", "confidence"] if confidence else ["label"]
     if path.suffix.lower() == ".csv":
         return n_rows * sum(DIGITS[name] for name in names) / GROWTH[".csv"]
+    if path.suffix.lower() == ".npy":
+        return n_rows * 4.0  # the labels alone
     waiting = path.suffix.lower() == ".npz" and confidence  # in a temporary file, until the labels are complete
     return n_rows * 4.0 * (len(names) + waiting)
 
