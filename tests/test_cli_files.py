@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow
@@ -164,3 +166,23 @@ class TestWords:
         _targets.check_room({tmp_path / "a.npy": 10})
         with pytest.raises(OSError, match="would need about"):
             _targets.check_room({tmp_path / "a.npy": int(free * 0.6), tmp_path / "b.npy": int(free * 0.6)})
+
+    @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet"])
+    @pytest.mark.parametrize("confidence", [False, True])
+    def test_files_that_fit_are_not_refused(self, tmp_path, monkeypatch, suffix, confidence):
+        """A disk with a little more room than the file takes will do (text: more digits); a third of it will not."""
+        n, rng = 50_000, np.random.default_rng(0)
+        columns = [rng.integers(40, size=n).astype(np.int32), (rng.integers(1, 21, size=n) / 20).astype(np.float32)]
+        types = {"label": np.int32, "confidence": np.float32} if confidence else {"label": np.int32}
+        path = tmp_path / f"l{suffix}"
+        write_columns(path, n, types, [tuple(columns[: len(types)])], force=False)
+        needed = path.stat().st_size + 4 * n * (suffix == ".npz" and confidence)
+        if suffix == ".parquet":
+            needed = 4 * n * len(types) * 1.1  # compressed by how much, nobody knows before
+        room = {path: _targets.label_room(path, n, confidence=confidence)}
+        for share, fits in ((2.6 if suffix == ".csv" else 1.1, True), (0.3, False)):
+            monkeypatch.setattr(
+                _targets.shutil, "disk_usage", lambda _, free=needed * share: SimpleNamespace(free=free)
+            )
+            with contextlib.nullcontext() if fits else pytest.raises(OSError, match="would need about"):
+                _targets.check_room(room)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ultraspec.cli._screen import memory
 
-LEFT_FREE = 2**26  # a disk is not filled to its last byte
+LEFT_FREE = 2**26  # a disk is not filled to its last byte, but for a twentieth of a small file
+DIGITS = {"label": 4, "confidence": 11}  # of a value in a text, about, with what separates it
 TABLES = (".parquet", ".pq", ".csv")
 ARRAYS = (".npy", ".npz")
 PAGES = (".html", ".htm")
@@ -105,7 +106,18 @@ def _check_place(option: str, path: Path, real: Path, force: bool) -> None:
         raise ValueError(f"{option} {path}: cannot write to the folder {real.parent}: {error.strerror}.") from error
 
 
-def check_room(sizes: Mapping[Path, int]) -> None:
+def label_room(path: Path, n_rows: int, *, confidence: bool) -> float:
+    """Bytes that labels would take in memory if they were such numbers as `check_room` takes them for."""
+    names = ["label", "confidence"] if confidence else ["label"]
+    if path.suffix.lower() == ".csv":
+        return n_rows * sum(DIGITS[name] for name in names) / GROWTH[".csv"]
+    if path.suffix.lower() == ".npy":
+        return n_rows * 4.0  # the labels alone
+    waiting = path.suffix.lower() == ".npz" and confidence  # in a temporary file, until the labels are complete
+    return n_rows * 4.0 * (len(names) + waiting)
+
+
+def check_room(sizes: Mapping[Path, float]) -> None:
     """Raise unless the disks have room for files whose values take so many bytes in memory."""
     wanted: dict[int, tuple[Path, float]] = {}
     for path, n_bytes in sizes.items():
@@ -113,7 +125,7 @@ def check_room(sizes: Mapping[Path, int]) -> None:
         wanted[disk] = path, more + (wanted[disk][1] if disk in wanted else 0.0)
     for path, total in wanted.values():
         free = shutil.disk_usage(path.parent).free
-        if free < total + min(total, LEFT_FREE):
+        if free < total + min(total / 20, LEFT_FREE):
             raise OSError(
                 f"{path} would need about {memory(total)}, and the disk of {path.parent} has {memory(free)} left."
             )

@@ -40,7 +40,8 @@ def run(
         if model.n_clusters != "auto" and model.n_clusters > rows.n_rows:
             raise ValueError(f"{source.path} has {rows.n_rows:,} rows, too few for -k {model.n_clusters}.")
         if "-o" in targets:
-            _targets.check_room({targets["-o"]: rows.n_rows * (8 if ensemble else 4)})
+            room = _targets.label_room(targets["-o"], rows.n_rows, confidence=ensemble)
+            _targets.check_room({targets["-o"]: room})
         started = time.perf_counter()
         with about(source.path):
             fit(model, rows, scale, screen)

@@ -35,8 +35,10 @@ def run(
     n_rows = n_rows or datasets.N_ROWS[name]
     kinds = (".npy", *_targets.TABLES)
     targets = _targets.check({"-o": (output, kinds), "--labels": (labels, (*kinds, ".npz"))}, [], force=force)
-    widths = {"-o": 8, "--labels": 4}
-    _targets.check_room({path: n_rows * widths[option] for option, path in targets.items()})
+    rooms = dict.fromkeys(targets.values(), 8.0 * n_rows)
+    if "--labels" in targets:
+        rooms[targets["--labels"]] = _targets.label_room(targets["--labels"], n_rows, confidence=False)
+    _targets.check_room(rooms)
     seed = secrets.randbelow(2**32) if seed is None else seed
     started = time.perf_counter()
     with closing(watched(name, n_rows, seed, screen.reporter("generate"))) as blocks:

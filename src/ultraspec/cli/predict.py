@@ -25,7 +25,8 @@ def run(path: Path, source: Input, target: Path, *, jobs: int | None, force: boo
         types: dict[str, Any] = {"label": np.int32}
         if getattr(model, "_majority", None) is not None:
             types["confidence"] = np.float32
-        _targets.check_room({target: rows.n_rows * 4 * len(types)})
+        room = _targets.label_room(target, rows.n_rows, confidence="confidence" in types)
+        _targets.check_room({target: room})
         started = time.perf_counter()
         sizes = Sizes(model.n_clusters_)
         with about(source.path), closing(label_blocks(model, rows, screen.reporter("predict"))) as found:
