@@ -63,9 +63,12 @@ def test_nan_and_infinity_are_refused_with_their_place(value, name, d, dtype, co
     with raises(message):
         USPEC(4, metric=metric, random_state=0).fit(container(broken))
     model = USPEC(4, metric=metric, random_state=0).fit(container(X))
-    for call in (model.predict, model.transform, lambda rows: model.cut(3, rows)):
+    for call in (model.predict, model.transform):
         with raises(message):
             call(container(broken))
+    broken[800:] = X[800:]
+    with raises(message):
+        model.cut(3, container(broken))
 
 
 @pytest.mark.parametrize("frame", list(frames()))

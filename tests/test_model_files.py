@@ -271,7 +271,8 @@ ENSEMBLE_PARAMETER_CHANGES = {
     "range": (put("base_clusters", [9, 3]), "not valid. base_clusters"),
     "numbers": (put("base_clusters", [2, 3, 4]), "not valid. base_clusters must be a pair"),
     "word": (put("base_clusters", "ab"), "not valid. base_clusters"),
-    "consensus": (put("consensus", "average"), "not valid. consensus must be"),
+    "consensus": (put("consensus", "magic"), "not valid. consensus must be"),
+    "another consensus": (put("consensus", "average"), "says 'average', but it holds centres"),
 }
 
 

@@ -52,6 +52,10 @@ def all_or_nothing(fit: F) -> F:
 class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     """Base of all estimators: progress, and the input they take."""
 
+    _scales_new_rows: ClassVar[bool] = (
+        False  # whether there are methods that take new rows, and scale them as the fitted
+    )
+
     def _wanted_clusters(self, rows: Rows) -> int:
         """`n_clusters`, or 1 where it is "auto"; raises if there are fewer rows."""
         wanted = 1 if self.n_clusters == "auto" else int(self.n_clusters)
@@ -77,6 +81,7 @@ class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowClusterer):
     """Base of the estimators that label and embed new rows, too."""
 
+    _scales_new_rows: ClassVar[bool] = True
     _per_row: ClassVar[tuple[str, ...]] = ("labels_",)  # fitted attributes that grow with the rows
     _space: Space
     _n_rows: int

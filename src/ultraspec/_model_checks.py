@@ -72,6 +72,7 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
         wanted |= _partition_arrays("consensus.", arrays)
         if "consensus.majority" in arrays:  # which older releases did not write
             wanted["consensus.majority"] = np.int32
+    _check_kind(name, header["parameters"], arrays)
     if any(array in arrays for array in SCALING):
         wanted |= SCALING
     if "fingerprint" in arrays:  # which older releases did not write
@@ -133,6 +134,18 @@ def check_parameters(kind: type, parameters: Any) -> None:
         kind(**parameters)._check_parameters()
     except (TypeError, ValueError, OverflowError) as error:
         raise Flaw(f"its parameters are not valid. {error}") from error
+
+
+def _check_kind(name: str, parameters: dict[str, Any], arrays: Arrays) -> None:
+    """Raise a `Flaw` where the parameter that says how clusters were found does not go with what the file holds."""
+    parameter, prefix = ("discretize", "") if name == "USPEC" else ("consensus", "consensus.")
+    value = parameters.get(parameter, "kmeans")
+    votes, tree = value in ("representatives", "consensus", "average"), value in ("consensus", "average")
+    held = "groups" if prefix + "groups" in arrays else "centres"
+    if votes != (held == "groups"):
+        raise Flaw(f"its parameter {parameter} says {shown(value)}, but it holds {held}.")
+    if tree != (prefix + "merges" in arrays):
+        raise Flaw(f"its parameter {parameter} says {shown(value)}, but it holds {'no' if tree else 'a'} tree.")
 
 
 def _is_whole(value: Any, least: int, most: int) -> bool:

@@ -85,8 +85,10 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Rows:
     kind, scaling = type(estimator).__name__, vars(estimator).get("scaling_")
     if reset:
         rows = _open(estimator, X, reset=True)
-        estimator.scaling_ = rows.scaling if isinstance(rows, ScaledRows) else None
-        if scaling is not None and estimator.scaling_ is None:
+        found = rows.scaling if isinstance(rows, ScaledRows) else None
+        if estimator._scales_new_rows:
+            estimator.scaling_ = found
+        if scaling is not None and found is None:
             warn_user(
                 f"This {kind} was fitted on scaled rows, and these are not scaled. To scale them too, pass "
                 "open_rows(path, scale='standard'), or what StandardScaler makes of an array.",
