@@ -16,7 +16,9 @@ def main() -> None:
     calls = [
         ["speed.py", *repeats],
         ["speed_usenc.py", *repeats],
+        ["speed_variants.py", *repeats],
         ["quality.py", *seeds],
+        ["quality.py", "--method", "USPEC-exact", *seeds],
         ["quality.py", "--method", "USENC", *seeds],
         ["out_of_core.py", *(["--rows", "5_000_000"] if quick else [])],
         ["report.py"],

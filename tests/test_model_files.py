@@ -14,7 +14,7 @@ import pytest
 from common import blobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model_files import X, container, fitted, parts, refused, rewrite, same, write
+from model_files import SMALL, X, container, fitted, parts, refused, rewrite, same, write
 from safetensors.numpy import save_file
 
 from ultraspec import USENC, USPEC, load, save
@@ -433,6 +433,31 @@ def test_altered_arrays(case, path):
         load(path).predict(X)
     else:
         refused(path, match)
+
+
+VOTE_CHANGES = {
+    "degrees": (edit("degrees", lambda a: a[:-1]), "degrees does not weigh 40 points"),
+    "negative degree": (edit("degrees", fill(-1.0)), "degrees does not weigh 40 points"),
+    "no degrees": (edit("degrees", lambda a: 0 * a), "degrees does not weigh 40 points"),
+    "fewer groups": (edit("groups", lambda a: a[:-1]), "groups does not give each of 40 representatives"),
+    "group beyond": (edit("groups", fill(40)), "groups does not give each of 40 representatives"),
+    "group below": (edit("groups", fill(-1)), "groups does not give each of 40 representatives"),
+    "empty group": (edit("groups", lambda a: a + 1), "groups leaves one of 5 clusters without"),
+    "centres too": (put("cluster_centers", np.zeros((4, 4), np.float32)), "has an array 'cluster_centers'"),
+    "no tree": (drop("merges"), "says 'consensus', but it holds no tree"),
+    "half a tree": (edit("merges", lambda a: a[:-1]), "is not of a tree of 40 representatives"),
+    "heights": (edit("heights", lambda a: a[:-1]), "is not of a tree of 40 representatives"),
+    "node too early": (edit("merges", fill(78)), "merges is no tree"),
+    "node twice": (edit("merges", lambda a: a.__setitem__((1, 0), a[0, 0])), "merges is no tree"),
+    "node below": (edit("merges", fill(-1)), "merges is no tree"),
+}
+
+
+@pytest.mark.parametrize("case", VOTE_CHANGES)
+def test_altered_votes(case, path):
+    save(USPEC(4, discretize="consensus", **SMALL).fit(X), path)
+    rewrite(path, arrays=VOTE_CHANGES[case][0])
+    refused(path, VOTE_CHANGES[case][1])
 
 
 ENSEMBLE_ARRAY_CHANGES = {
