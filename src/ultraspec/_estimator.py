@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -147,9 +148,9 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
             )
         return rows
 
+    @abstractmethod
     def _marks(self, block: Block) -> npt.NDArray[Any]:
         """What tells prepared rows from others, a few whole numbers for each."""
-        raise NotImplementedError
 
     def _look_at(self, rows: Rows) -> npt.NDArray[np.uint16]:
         """What the model sees in the first and the last rows: others, however like them, look different."""
