@@ -8,7 +8,7 @@ import scipy.linalg
 from common import blobs, same_partition
 from scipy.spatial.distance import cdist
 
-from ultraspec.baselines import Nystrom, _features
+from ultraspec.baselines import Nystrom, _features, nystrom
 from ultraspec.baselines._features import fill_rows
 from ultraspec.baselines._kmeans import draw, unit_rows
 from ultraspec.baselines.nystrom import Affinities, leading_table
@@ -67,6 +67,17 @@ def test_width():
     assert model.sigma_ == pytest.approx(distances.sum() / (1000 * 999), rel=1e-5)
     assert Nystrom(4, n_landmarks=50, sigma=7.5, random_state=0).fit(X).sigma_ == pytest.approx(7.5)
     assert same_partition(Nystrom(4, n_landmarks=50, assign_labels="kmeans", random_state=0).fit_predict(X), y)
+
+
+def test_affinities_that_are_not_kept(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(900, 12))
+    kept = Nystrom(4, n_landmarks=80, random_state=0).fit(X)
+    monkeypatch.setattr(nystrom, "KEPT_BYTES", 0)
+    found = Nystrom(4, n_landmarks=80, random_state=0).fit(X)
+    assert "affinities" in kept.fit_profile_
+    assert "affinities" not in found.fit_profile_
+    assert (found.labels_ == kept.labels_).mean() > 0.999
+    np.testing.assert_allclose(found.eigenvalues_, kept.eigenvalues_, rtol=1e-5)
 
 
 def test_far_rows():

@@ -15,10 +15,11 @@ from ultraspec.baselines._features import fill_rows, mean_distance, pair_squares
 from ultraspec.baselines._kmeans import dense, draw, label_embedding, unit_rows
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Clustering
-from ultraspec.rows import Block, Rows
+from ultraspec.rows import ArrayRows, Block, Rows
 from ultraspec.space import Space
 
 TINY_DEGREE = 1e-12
+KEPT_BYTES = 2**29  # affinities up to here are kept in memory, others found anew in each pass
 
 Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.float32]
@@ -77,8 +78,8 @@ class Nystrom(Baseline):
     Notes
     -----
     Time O(N p (d + r)) and O(p^3), where r <= p is the rank of the sample's affinity, often a tenth of p. Memory
-    O(N k + p^2): the rows meet the sample three times, a few thousand rows at once, where the original keeps N x p
-    affinities twice and N p^2 is its cost.
+    O(N k + p^2): the rows meet the sample three times, a few thousand rows at once (affinities of up to 512 MB are
+    kept), where the original keeps N x p affinities twice and N p^2 is its cost.
 
     The original paper tunes `sigma` by hand and U-SPEC's does not give it: the mean distance of the sample is a choice.
 
@@ -144,6 +145,8 @@ class Nystrom(Baseline):
         sigma = mean_distance(squares) if self.sigma is None else self.sigma / space.scale
         rcond = len(S) * float(np.finfo(np.float32).eps) if self.rcond is None else self.rcond
         affinities = Affinities(S, sigma, sample)
+        if 4 * rows.n_rows * len(S) <= KEPT_BYTES:
+            rows, affinities = keep(rows, affinities, engine)
         with reporter.phase("eigenvectors"):
             A = np.exp(-0.5 * squares / sigma**2)
             table, eigenvalues = leading_table(rows, A, affinities, k, rcond, engine)
@@ -171,7 +174,7 @@ class Affinities:
     """
 
     def __init__(self, S: Values, sigma: float, sample: npt.NDArray[np.int64]) -> None:
-        self._sample = sample
+        self.sample = sample
         self._scale = 1.0 / sigma**2
         halves = 0.5 * np.einsum("ij,ij->i", S, S, dtype=np.float64)
         # one more feature for the rows' own lengths and one for the sample's: a single product gives the exponents
@@ -193,9 +196,28 @@ class Affinities:
     def of_others(self, where: slice, part: Block) -> Values:
         """`of`, but zero for rows of the sample itself."""
         affinities = self.of(part)
-        low, high = np.searchsorted(self._sample, [where.start, where.stop])
-        affinities[self._sample[low:high] - where.start] = 0
+        low, high = np.searchsorted(self.sample, [where.start, where.stop])
+        affinities[self.sample[low:high] - where.start] = 0
         return affinities
+
+
+class KeptAffinities(Affinities):
+    """The same where the rows are the affinities already."""
+
+    def __init__(self, sample: npt.NDArray[np.int64]) -> None:
+        self.sample = sample
+
+    def of(self, part: Block) -> Values:
+        """A copy of them, which may be written to."""
+        return part.copy()
+
+
+def keep(rows: Rows, affinities: Affinities, engine: ThreadEngine) -> tuple[Rows, Affinities]:
+    """Affinities of all rows, in memory, as rows: they are looked at three times."""
+    with engine.reporter.phase("affinities"):
+        kept = np.empty((rows.n_rows, len(affinities.sample)), dtype=np.float32)
+        fill_rows(rows, kept, lambda _, part: affinities.of(part), engine)
+    return ArrayRows(kept), KeptAffinities(affinities.sample)
 
 
 def leading_table(
@@ -231,7 +253,7 @@ def leading_table(
 
 def _range(A: Floats, rcond: float) -> tuple[Floats, Floats]:
     """Eigenvalues above a share `rcond` of the largest, and their vectors."""
-    values, U = scipy.linalg.eigh(A)
+    values, U = scipy.linalg.eigh(A, driver="evd")
     least = max(rcond, len(A) * float(np.finfo(np.float64).eps))
     kept = values > least * values[-1]
     return values[kept], U[:, kept]
