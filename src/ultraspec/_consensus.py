@@ -24,7 +24,6 @@ from ultraspec.partition import CenterPartition
 
 MOST_COLUMNS = 20_000  # base clusters in all: the matrix between them would have 3.2 GB
 BLOCK_ROWS = 8192
-STARTS = 4  # of k-means for each that is asked for: microclusters are few, and a start can go wrong
 
 Labels = npt.NDArray[np.int32]
 
@@ -54,7 +53,7 @@ def consensus(
     n_clusters : int or "auto"
         Number of clusters. "auto" takes the number at the largest eigengap, between 2 and 50.
     n_init : int, default=3
-        Starts of the k-means that turns the embedding into labels; each stands for four on the heaviest microclusters.
+        Starts of the k-means that turns the embedding into labels, on the heaviest microclusters; the best is kept.
     max_iter : int, default=100
         Iterations of that k-means, at most.
     regularization : float, default=1e-3
@@ -205,7 +204,7 @@ class ConsensusGraph:
         k = int(n_clusters)
         points = discretize.EmbeddedPoints(self.edges, spectrum.vectors[:, :k], self.weights)
         chance = np.random.default_rng(seed)
-        found = discretize.kmeans(points, k, STARTS * n_init, max_iter, chance, engine)
+        found = discretize.kmeans(points, k, n_init, max_iter, chance, engine)
         found = discretize.renumber(
             found,
             k,
