@@ -107,7 +107,8 @@ def consensus(
     seed = seed_sequence(random_state)
     with ThreadEngine(n_jobs) as engine:
         found = microclusters.find(labels, engine)
-        graph = ConsensusGraph.build(found, n_clusters, regularization, engine)
+        spare = bipartite.KEPT_VECTORS if n_clusters == "auto" else 0
+        graph = ConsensusGraph.build(found, n_clusters, regularization, engine, spare)
         cut = graph.cut(n_clusters, n_init, max_iter, seed, engine)
         n_unassigned = int(found.weights[cut.labels < 0].sum())
         if n_unassigned:
@@ -161,9 +162,14 @@ class ConsensusGraph:
 
     @classmethod
     def build(
-        cls, micro: Microclusters, n_clusters: int | Literal["auto"], regularization: float, engine: ThreadEngine
+        cls,
+        micro: Microclusters,
+        n_clusters: int | Literal["auto"],
+        regularization: float,
+        engine: ThreadEngine,
+        spare: int = bipartite.KEPT_VECTORS,
     ) -> ConsensusGraph:
-        """Graph and eigenvectors; refuses what has too few or too many base clusters."""
+        """Graph and eigenvectors, at least `spare` for other cuts; refuses too few or too many base clusters."""
         wanted = 1 if n_clusters == "auto" else int(n_clusters)
         check_columns(micro.n_columns, wanted)
         assigned = micro.assigned
@@ -177,7 +183,7 @@ class ConsensusGraph:
 
         blocks = [(low, min(low + BLOCK_ROWS, len(columns))) for low in range(0, len(columns), BLOCK_ROWS)]
         graph = bipartite.sum_graph(add, columns.size * columns.shape[1], micro.n_columns, blocks, engine)
-        spectrum = bipartite.transfer_cut(graph, max(bipartite.KEPT_VECTORS, wanted + 1), regularization)
+        spectrum = bipartite.transfer_cut(graph, max(spare, wanted + 1), regularization)
         return cls(edges, weights, assigned, len(micro.columns), spectrum, regularization)
 
     @classmethod
