@@ -162,6 +162,8 @@ def test_a_tree_can_be_cut_into_any_number(face):
         model.cut(101)
     with pytest.raises(ValueError, match="keeps 60 eigenvectors, too few for n_clusters=61"):
         model.cut(61, discretize="kmeans")
+    other = USPEC(4, n_representatives=100, random_state=0).fit(X)
+    assert 56 <= other.cut(62, discretize="consensus").n_clusters_ <= 62
 
 
 def test_many_clusters_take_more_vectors():

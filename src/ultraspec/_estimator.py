@@ -14,9 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 
 from ultraspec._callbacks import CallbackSupport, report_to_callbacks
 from ultraspec._validation import check_choice, check_integer, check_jobs, check_number, open_input
-from ultraspec.bipartite import Spectrum
 from ultraspec.engines import ThreadEngine
-from ultraspec.linkage import Tree
 from ultraspec.progress import Console, Silent
 from ultraspec.rows import Block, Rows
 from ultraspec.space import NewRows, Space, survey
@@ -122,17 +120,13 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         check_number("regularization", self.regularization, least=0.0)
         check_jobs(self.n_jobs)
 
-    def _check_cut(self, n_clusters: Any, kept: Spectrum | Tree) -> None:
-        """Refuse what the eigenvectors, or the tree of representatives, that a model keeps cannot give."""
+    def _check_cut(self, n_clusters: Any, most: int, what: str = "eigenvectors") -> None:
+        """Refuse more clusters than there is of what they are made of."""
         check_integer("n_clusters", n_clusters, least=1)
-        if isinstance(kept, Tree):
-            most, what = kept.n_leaves, "representatives"
-        else:
-            most, what = kept.vectors.shape[1], "eigenvectors"
         if n_clusters > most:
             raise ValueError(
                 f"This model keeps {most} {what}, too few for n_clusters={n_clusters}. "
-                f"Fit anew with n_clusters={n_clusters}."
+                f"Fit anew with n_clusters={n_clusters}" + (" and more of them." if what != "eigenvectors" else ".")
             )
 
     def _open_fitted(self, X: Any) -> Rows:

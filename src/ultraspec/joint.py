@@ -172,7 +172,10 @@ class Average(Joint):
     @staticmethod
     def _edges(members: Ensemble, engine: ThreadEngine) -> Edges | FoundEdges:
         if members.rows is None:
-            raise ValueError("This model holds no rows: it came from a file or is a copy. Call cut(n_clusters, X).")
+            raise ValueError(
+                "This model holds no rows to vote with: it came from a file, is a copy, or joined its members in "
+                "another way. Call cut(n_clusters, X)."
+            )
         first = members.models[0]
         return find_edges(members.rows, first.index, first.sigma, engine)
 

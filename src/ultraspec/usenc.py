@@ -302,8 +302,9 @@ class USENC(RowEstimator):
             other.consensus = consensus
         same = other.consensus == self.consensus
         if same:
-            tree = self._consensus.tree if isinstance(self._consensus, VotePartition) else None
-            self._check_cut(n_clusters, self._consensus.spectrum if tree is None else tree)
+            p, kept = self._consensus.spectrum.vectors.shape
+            is_tree = isinstance(self._consensus, VotePartition)
+            self._check_cut(n_clusters, *((p, "representatives") if is_tree else (kept,)))
         reporter = self._console()
         with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("consensus"):
             rows = None if X is None else self._new_rows(self._open_fitted(X), self._space)

@@ -251,7 +251,8 @@ class USPEC(RowEstimator):
         ----------
         n_clusters : int
             Number of clusters, up to 60 (or what was fitted, if more); with discretize="consensus", where every number
-            is a cut of one tree, up to the number of representatives.
+            is a cut of one tree, up to the number of representatives (some of very many may be left without rows,
+            which a warning tells).
         X : array-like, optional
             The rows that were fitted. Needed only where the model was unpickled or loaded, as the rows' edges (30
             bytes each) are not kept in files.
@@ -281,7 +282,8 @@ class USPEC(RowEstimator):
         model = self._model
         spectrum = model.partition.spectrum
         tree = self._tree if other.discretize == "consensus" else None
-        other._check_cut(n_clusters, spectrum if tree is None else tree)
+        p, kept = spectrum.vectors.shape
+        self._check_cut(n_clusters, *((p, "representatives") if other.discretize == "consensus" else (kept,)))
         other.n_clusters = k = int(n_clusters)
         reporter = self._console()
         with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("labels"):
