@@ -11,11 +11,11 @@ demo: $(VENV)/.core
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-# The estimator on the oldest releases that are supported.
+# The estimator on the oldest releases that are supported. Kernels are cached apart: another numba's would be in the way.
 OLDEST := numpy==1.26.* scipy==1.11.* scikit-learn==1.6.0 numba==0.60.* threadpoolctl==3.2.* pandas==2.2.*
 OLDEST_TESTS := $(addprefix tests/test_,sklearn_api.py neighbors.py engine.py lapack.py persistence.py)
 test-oldest: .venv-oldest/.ready
-	.venv-oldest/bin/python -m pytest -n auto $(OLDEST_TESTS)
+	NUMBA_CACHE_DIR=$(CURDIR)/.venv-oldest/numba .venv-oldest/bin/python -m pytest -n auto $(OLDEST_TESTS)
 
 .venv-oldest/.ready: pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-oldest
@@ -26,7 +26,7 @@ test-oldest: .venv-oldest/.ready
 # Frames of pandas 3, which anndata keeps out of the environment of `make test`.
 PANDAS_TESTS := $(addprefix tests/test_,bad_input.py open_rows.py open_rows_errors.py consensus.py metrics.py uspec.py usenc.py)
 test-pandas: .venv-pandas/.ready
-	.venv-pandas/bin/python -m pytest -n auto $(PANDAS_TESTS) -k "frame or pandas or names or words or other_things or csv or format"
+	NUMBA_CACHE_DIR=$(CURDIR)/.venv-pandas/numba .venv-pandas/bin/python -m pytest -n auto $(PANDAS_TESTS) -k "frame or pandas or names or words or other_things or csv or format"
 
 .venv-pandas/.ready: pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-pandas
