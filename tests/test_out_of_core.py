@@ -107,7 +107,7 @@ def test_labels_outlive_their_estimator(all_on_disk):
 
 
 def test_memory_does_not_grow_with_rows_on_disk(tmp_path):
-    """Four million more rows: not two bytes for each."""
+    """Twelve million more rows: not two bytes for each, beside what one run differs from the next."""
     code = """
 import json, os
 from ultraspec import USPEC, _spool, datasets, open_rows
@@ -120,9 +120,9 @@ USPEC(11, random_state=0).fit(datasets.generate("cg", 30_000, random_state=0)[0]
 model = USPEC(11, random_state=0, n_jobs=2).fit(open_rows(os.environ["FILE"]))
 print(json.dumps([peak(), len(model.labels_)]))
 """
-    peaks, X = {}, datasets.generate("cg", 6_000_000, random_state=0)[0]
-    for n in (2_000_000, 6_000_000):
+    peaks, X = {}, datasets.generate("cg", 14_000_000, random_state=0)[0]
+    for n in (2_000_000, 14_000_000):
         np.save(tmp_path / "rows.npy", X[:n])
         peaks[n], n_labels = python(code, FILE=str(tmp_path / "rows.npy"))
         assert n_labels == n
-    assert peaks[6_000_000] - peaks[2_000_000] < 4_000_000 * 2
+    assert peaks[14_000_000] - peaks[2_000_000] < 12_000_000 * 2 + 16_000_000
