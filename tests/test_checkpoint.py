@@ -217,7 +217,7 @@ def test_a_damaged_member_is_noticed_and_made_anew(finished, labels, members_run
 def forge(path, change):
     """Change arrays of a member and give it a checksum that is right, as somebody who means harm would."""
     facts = json.loads((path.parent / checkpoint.HEADER).read_text())
-    folder = checkpoint.Checkpoint(path.parent, facts)
+    folder = checkpoint.Checkpoint(Folder(path.parent), facts)
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files if name != "digest"}
     change(arrays)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from abc import abstractmethod
 from collections.abc import Callable
@@ -13,10 +12,11 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
 from ultraspec._callbacks import CallbackSupport, report_to_callbacks
+from ultraspec._spool import Together
 from ultraspec._validation import check_choice, check_integer, check_jobs, check_number, open_input
 from ultraspec.engines import ThreadEngine
 from ultraspec.progress import Console, Silent
-from ultraspec.rows import Block, Rows
+from ultraspec.rows import Block, Rows, Span
 from ultraspec.space import NewRows, Space, survey
 
 MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would need 34 GB by then
@@ -55,6 +55,8 @@ class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         False  # whether there are methods that take new rows, and scale them as the fitted
     )
 
+    _takes_dask: ClassVar[bool] = False
+
     def _wanted_clusters(self, rows: Rows) -> int:
         """`n_clusters`, or 1 where it is "auto"; raises if there are fewer rows."""
         wanted = 1 if self.n_clusters == "auto" else int(self.n_clusters)
@@ -81,6 +83,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
     """Base of the estimators that label and embed new rows, too."""
 
     _scales_new_rows: ClassVar[bool] = True
+    _takes_dask: ClassVar[bool] = True
     _per_row: ClassVar[tuple[str, ...]] = ("labels_",)  # fitted attributes that grow with the rows
     _space: Space
     _n_rows: int
@@ -176,17 +179,27 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         """A block of rows that may not have been fitted, checked and prepared."""
         return self._new_rows(rows, self._space).read(*span)
 
-    def _map_rows(
-        self, rows: Rows, function: Callable[[Block], Any], out: Any, engine: ThreadEngine | None = None
-    ) -> Any:
-        """Fill `out` block by block with what `function` makes of prepared rows; opens an engine if none is given."""
+    def _map_rows(self, rows: Rows, function: Callable[[Block], Any], dtype: Any, width: int | None = None) -> Any:
+        """What `function` makes of prepared rows, block by block: a value or `width` values for each.
 
-        def run(span: tuple[int, int]) -> None:
-            out[slice(*span)] = function(self._prepare_new(rows, span))
+        An array, or for rows on a cluster a Dask array that is computed when it is asked for. A list of types stands
+        for as many values, and arrays.
+        """
+        new = self._new_rows(rows, self._space)
+        if rows.remote:
+            from ultraspec.rows.dask import map_lazily
 
-        with ThreadEngine(self.n_jobs) if engine is None else contextlib.nullcontext(engine) as engine:
-            engine.map(run, rows.blocks())
-        return out
+            return map_lazily(new, function, dtype, width, type(self).__name__.lower())
+        many = dtype if isinstance(dtype, list) else [dtype]
+        arrays = [np.empty(rows.n_rows if width is None else (rows.n_rows, width), dtype=each) for each in many]
+        out: Any = Together(*arrays) if isinstance(dtype, list) else arrays[0]
+
+        def run(block: Block, span: Span) -> None:
+            out[slice(*span)] = function(block)
+
+        with ThreadEngine(self.n_jobs) as engine:
+            engine.map_rows(new, run)
+        return tuple(arrays) if isinstance(dtype, list) else out
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -88,10 +88,11 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
     _check_fingerprint(facts, arrays)
 
 
-def check_member(arrays: Arrays, n_rows: int, n_features: int) -> None:
+def check_member(arrays: Arrays, n_rows: int, n_features: int, *, has_labels: bool = True) -> None:
     """Raise a `Flaw` unless arrays of a checkpoint make a member that was fitted on rows of this shape."""
-    _check_keys("member", {name: None for name in arrays if name in SCALARS or name == "labels"}, {*SCALARS, "labels"})
-    labels, scalars = arrays["labels"], {name: arrays[name] for name in SCALARS}
+    keys = {*SCALARS, "labels"} if has_labels else {*SCALARS}
+    _check_keys("member", {name: None for name in arrays if name in SCALARS or name == "labels"}, keys)
+    scalars = {name: arrays[name] for name in SCALARS}
     for name, value in scalars.items():
         if value.ndim != 0:
             raise Flaw(f"its {name} is no number but has the shape {value.shape}.")
@@ -101,7 +102,9 @@ def check_member(arrays: Arrays, n_rows: int, n_features: int) -> None:
     facts = {"n_features": n_features, "scale": 1.0}
     _check_index("", {name: value.item() for name, value in scalars.items()}, model, facts)
     _check_partition("", model, len(model["representatives"]), n_rows)
-    n_clusters = _n_clusters("", model)
+    if not has_labels:
+        return
+    labels, n_clusters = arrays["labels"], _n_clusters("", model)
     if labels.shape != (n_rows,) or labels.dtype.kind != "u" or int(labels.max()) >= n_clusters:
         raise Flaw(f"its labels are not those of {n_rows:,} rows in {n_clusters} clusters.")
 

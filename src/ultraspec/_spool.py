@@ -115,8 +115,8 @@ class Together:
 
 
 def stays_in_memory(rows: Rows, n_bytes: int) -> bool:
-    """Whether a result of so many bytes is kept in memory: where the rows are there themselves, or it is small."""
-    return rows.in_memory or n_bytes <= KEPT_BYTES
+    """Whether a result of so many bytes is kept in memory: where the rows are there, or in files and it is small."""
+    return rows.in_memory or (n_bytes <= KEPT_BYTES and not rows.remote)
 
 
 def room_for(rows: Rows, dtype: npt.DTypeLike) -> Any:
@@ -148,11 +148,13 @@ def fill(out: Any, rows: slice, write: Callable[[npt.NDArray[Any]], Any]) -> Any
     return result
 
 
-def as_array(values: Any) -> npt.NDArray[Any]:
-    """What `room_for` or `matrix_for` gave, as an array."""
-    return values if isinstance(values, np.ndarray) else values.array()
+def as_array(values: Any) -> Any:
+    """What `room_for` or `matrix_for` gave, as an array; None for None."""
+    return values if values is None or isinstance(values, np.ndarray) else values.array()
 
 
 def columns_of(matrix: Any) -> list[Any]:
-    """Columns of what `matrix_for` gave, to be written to."""
+    """Columns of what `matrix_for` gave, to be written to; none of None."""
+    if matrix is None:
+        return []
     return list(matrix.T) if isinstance(matrix, np.ndarray) else matrix.columns

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ultraspec.rows import ArrayRows, FileRows, Rows, SparseRows
+from ultraspec.rows import ArrayRows, FileRows, Rows, SparseRows, is_lazy
 from ultraspec.rows._file import listed
 from ultraspec.scaling import ScaledRows
 
@@ -48,6 +48,17 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Raise unless `value` is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+
+
+def check_checkpoint(checkpoint: Any) -> None:
+    """Raise unless `checkpoint` may name a folder."""
+    if checkpoint is not None and not str(checkpoint):
+        raise ValueError("checkpoint is an empty string. Pass a folder, or None for no checkpoint.")
+
+
+def plain(value: Any) -> Any:
+    """A parameter as Python has it, not NumPy."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -110,11 +121,13 @@ def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
 
     if isinstance(X, Rows):
         return _reset_features(estimator, X) if reset else _match_features(estimator, X)
+    if is_lazy(X):
+        return _open_dask(estimator, X, reset=reset)
     if isinstance(X, (str, bytes, os.PathLike)):
         shown = repr(os.fspath(X))
         raise TypeError(f"X is a path, {shown}. Open the file first: pass ultraspec.open_rows({shown}).")
     _refuse_masked(X)
-    numbers_only = _refuse_words(X)
+    numbers_only = refuse_words(X)
     in_memory = not isinstance(X, np.memmap)
     X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     if scipy.sparse.issparse(X):
@@ -127,6 +140,23 @@ def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X must hold numbers, got {X.dtype}. Turn it into numbers first, for example into seconds.")
     return ArrayRows(X, in_memory=in_memory)
+
+
+def _open_dask(estimator: Any, X: Any, *, reset: bool) -> Rows:
+    from ultraspec.rows.dask import open_dask
+
+    if not estimator._takes_dask:
+        raise TypeError(
+            f"{type(estimator).__name__} does not run on Dask; USPEC and USENC do. Pass X.compute() if it fits in "
+            "memory, or open_rows of its files."
+        )
+    rows = open_dask(X, count=reset)
+    if not reset:
+        return _match_features(estimator, rows)
+    if rows.n_rows == 0 or rows.n_features == 0:
+        what = "sample" if rows.n_rows == 0 else "feature"
+        raise ValueError(f"Found array with 0 {what}(s) (shape={rows.shape}) while a minimum of 1 is required.")
+    return _reset_features(estimator, rows)
 
 
 def _reset_features(estimator: Any, rows: Rows) -> Rows:
@@ -178,7 +208,7 @@ def _check_names(fitted: list[str], given: list[str], *, in_order: bool) -> None
         raise ValueError(message + "".join(problems))
 
 
-def _refuse_words(X: Any) -> bool:
+def refuse_words(X: Any) -> bool:
     """Raise, with their names, where columns of a frame hold words, dates or the like; gives whether it is a frame."""
     if not (hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "shape")):
         return False

@@ -6,9 +6,10 @@ the representatives, `transfer_cut` takes its eigenvectors, and `lift` carries t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from ultraspec._lapack import largest_eigenpairs
 from ultraspec._spool import room_for, stays_in_memory
 from ultraspec.engines import ThreadEngine
 from ultraspec.neighbors import RepresentativeIndex
-from ultraspec.rows import Block, Rows
+from ultraspec.rows import Block, Rows, Span
 
 KEPT_VECTORS = 60  # eigenvectors that models keep, for other numbers of clusters
 MOST_AUTO_CLUSTERS = 50  # n_clusters="auto" looks for a gap up to here
@@ -32,6 +33,7 @@ NEGLIGIBLE = 1e-4  # distances of eigenvalues from one below this are alike for 
 ONE = np.ones(1)  # weight of every row
 
 Floats = npt.NDArray[np.float64]
+T = TypeVar("T")
 
 
 @dataclass
@@ -75,15 +77,19 @@ class Edges:
         step = BLOCK_ROWS if n > 16 * BLOCK_ROWS else SMALL_BLOCK_EDGES // K
         return [(low, min(low + step, n)) for low in range(0, n, step)]
 
-    def weigh(self, part: slice, sigma: float) -> tuple[Edges, Floats]:
-        """Edges of some rows, whose squared distances become transition probabilities in place, and their degrees."""
-        here, degrees = self[part], np.empty(part.stop - part.start)
-        kernels.transitions(here.weights, sigma, degrees)
-        return here, degrees
+    def weigh(self, sigma: float) -> Floats:
+        """Turn squared distances into transition probabilities, in place; gives the rows' degrees."""
+        degrees = np.empty(len(self))
+        kernels.transitions(self.weights, sigma, degrees)
+        return degrees
 
     def room(self, dtype: npt.DTypeLike) -> Any:
         """Room for one value per row."""
         return np.empty(len(self), dtype=dtype)
+
+    def map(self, function: Callable[[Edges, Span], T], engine: ThreadEngine) -> list[T]:
+        """Results of ``function(edges, span)`` for each block of rows, in order."""
+        return engine.map(lambda span: function(self[slice(*span)], span), self.blocks())
 
 
 @dataclass(frozen=True)
@@ -96,11 +102,14 @@ class FoundEdges:
 
     def __getitem__(self, rows: slice | npt.NDArray[np.int64]) -> Edges:
         if isinstance(rows, slice):
-            return self.weigh(rows, self.sigma)[0]
-        step = self.rows.block_rows
-        parts = [rows[low : low + step] for low in range(0, len(rows), step)]
-        edges = [new_edges(self.rows.take(part), self.index, self.sigma) for part in parts]
+            return self.finder(self.rows.read(rows.start, rows.stop))
+        edges = self.rows.gather(rows, self.finder)
         return Edges(*(np.concatenate(arrays) for arrays in zip(*((e.ids, e.weights) for e in edges), strict=True)))
+
+    @property
+    def finder(self) -> Callable[[Block], Edges]:
+        """Gives the edges of a block of prepared rows, wherever that is."""
+        return functools.partial(new_edges, index=self.index, sigma=self.sigma)
 
     def __len__(self) -> int:
         return self.rows.n_rows
@@ -114,14 +123,14 @@ class FoundEdges:
         """Ranges that cover all rows in order."""
         return self.rows.blocks()
 
-    def weigh(self, part: slice, sigma: float) -> tuple[Edges, Floats]:
-        """Edges of some rows, and their degrees."""
-        edges = Edges(*self.index.query(self.rows.read(part.start, part.stop)))
-        return edges.weigh(slice(0, len(edges)), sigma)
-
     def room(self, dtype: npt.DTypeLike) -> Any:
-        """Room for one value per row."""
-        return room_for(self.rows, dtype)
+        """Room for one value per row; None where rows are on a cluster, and so must be what is made of them."""
+        return None if self.rows.remote else room_for(self.rows, dtype)
+
+    def map(self, function: Callable[[Edges, Span], T], engine: ThreadEngine) -> list[T]:
+        """Results of ``function(edges, span)`` for each block of rows, in order."""
+        find = self.finder
+        return engine.map_rows(self.rows, lambda block, span: function(find(block), span))
 
 
 @dataclass
@@ -138,6 +147,23 @@ class Graph:
 
     affinity: Floats
     counts: Floats
+
+    @classmethod
+    def empty(cls, p: int) -> Graph:
+        """A graph of no rows."""
+        return cls(np.zeros((p, p)), np.zeros(p))
+
+    def add(self, other: Graph) -> Graph:
+        """Add another graph's rows."""
+        self.affinity += other.affinity
+        self.counts += other.counts
+        return self
+
+    def whole(self) -> Graph:
+        """Fill the lower triangle, where only the upper one was added up."""
+        upper = np.triu(self.affinity, 1)
+        self.affinity += upper.T
+        return self
 
     def pieces(self) -> npt.NDArray[np.int64]:
         """Rows in each connected component, largest first."""
@@ -184,12 +210,12 @@ def connect(
     if keep:
         edges = out if out is not None and out.ids.shape == (n, K) else Edges.empty(n, K)
 
-    def search(span: tuple[int, int]) -> float:
+    def search(block: Block, span: Span) -> float:
         part = edges[slice(*span)] if edges is not None else Edges.empty(span[1] - span[0], K)
-        index.query_into(rows.read(*span), part.ids, part.weights)
+        index.query_into(block, part.ids, part.weights)
         return float(np.sqrt(part.weights).sum(dtype=np.float64))
 
-    sigma = sum(engine.map(search, rows.blocks())) / (n * K) or 1.0
+    sigma = sum(engine.map_rows(rows, search)) / (n * K) or 1.0
     return edges if edges is not None else FoundEdges(rows, index, sigma), sigma
 
 
@@ -200,52 +226,55 @@ def find_edges(rows: Rows, index: RepresentativeIndex, sigma: float, engine: Thr
         return found
     edges = Edges.empty(rows.n_rows, index.n_neighbors)
 
-    def fill(span: tuple[int, int]) -> None:
-        edges[slice(*span)] = found[slice(*span)]
+    def fill(part: Edges, span: Span) -> None:
+        edges[slice(*span)] = part
 
-    engine.map(fill, rows.blocks())
+    found.map(fill, engine)
     return edges
 
 
 def new_edges(block: Block, index: RepresentativeIndex, sigma: float) -> Edges:
     """Transition probabilities of rows that may not have been part of the fit: what `reduce_graph` leaves for one."""
-    ids, weights = index.query(block)
-    kernels.transitions(weights, sigma, np.empty(len(ids)))
-    return Edges(ids, weights)
+    edges = Edges(*index.query(block))
+    edges.weigh(sigma)
+    return edges
 
 
-def reduce_graph(
-    edges: Edges | FoundEdges, sigma: float, p: int, blocks: list[tuple[int, int]], engine: ThreadEngine
-) -> Graph:
-    """The graph of the representatives; the edges' weights become transition probabilities in place."""
+def reduce_graph(edges: Edges | FoundEdges, sigma: float, p: int, rows: Rows, engine: ThreadEngine) -> Graph:
+    """The graph of the representatives; weights of edges that are kept become transition probabilities in place."""
+    start, merge = functools.partial(Graph.empty, p), Graph.add
+    most_groups = _worthwhile_groups(len(edges) * edges.n_neighbors**2, p)
+    if isinstance(edges, Edges):
 
-    def add(graph: Graph, part: slice) -> None:
-        here, degrees = edges.weigh(part, sigma)
-        kernels.reduce_pairs(here.ids, here.weights, degrees, ONE, graph.affinity, graph.counts)
+        def add_kept(graph: Graph, span: Span) -> None:
+            _add_rows(graph, edges[slice(*span)], sigma)
 
-    return sum_graph(add, len(edges) * edges.n_neighbors**2, p, blocks, engine)
+        return engine.fold_runs(rows.runs(most_groups), start, add_kept, merge).whole()
+    index = edges.index
+
+    def add(graph: Graph, block: Block, span: Span) -> None:  # noqa: ARG001
+        _add_rows(graph, Edges(*index.query(block)), sigma)
+
+    return engine.fold_rows(rows, start, add, merge, most_groups=most_groups).whole()
+
+
+def _add_rows(graph: Graph, edges: Edges, sigma: float) -> None:
+    degrees = edges.weigh(sigma)
+    kernels.reduce_pairs(edges.ids, edges.weights, degrees, ONE, graph.affinity, graph.counts)
 
 
 def sum_graph(
-    add: Callable[[Graph, slice], None], n_pairs: int, p: int, blocks: list[tuple[int, int]], engine: ThreadEngine
+    add: Callable[[Graph, slice], None], n_pairs: int, p: int, blocks: list[Span], engine: ThreadEngine
 ) -> Graph:
     """The graph that ``add(graph, rows)`` adds the upper triangle of, block by block; `n_pairs` is what that costs."""
+    start, most_groups = functools.partial(Graph.empty, p), _worthwhile_groups(n_pairs, p)
+    found = engine.fold(blocks, start, lambda graph, span: add(graph, slice(*span)), Graph.add, most_groups=most_groups)
+    return found.whole()
 
-    def merge(a: Graph, b: Graph) -> Graph:
-        a.affinity += b.affinity
-        a.counts += b.counts
-        return a
 
-    graph = engine.fold(
-        blocks,
-        lambda: Graph(np.zeros((p, p)), np.zeros(p)),
-        lambda graph, span: add(graph, slice(*span)),
-        merge,
-        most_groups=1 + n_pairs // (2 * p * p),
-    )
-    upper = np.triu(graph.affinity, 1)
-    graph.affinity += upper.T
-    return graph
+def _worthwhile_groups(n_pairs: int, p: int) -> int:
+    """Partial graphs that are worth their merge."""
+    return 1 + n_pairs // (2 * p * p)
 
 
 def transfer_cut(

@@ -24,7 +24,6 @@ from ultraspec.kmeans import (
     Clustering,
     Labels,
     Points,
-    Span,
     Squares,
     Sums,
     Weights,
@@ -32,7 +31,7 @@ from ultraspec.kmeans import (
     spread_centers,
 )
 from ultraspec.partition import score_room, score_table
-from ultraspec.rows import sample_indices
+from ultraspec.rows import Span, sample_indices
 
 SAMPLE_ROWS = 50_000
 SEED_ROWS = 20_000
@@ -132,6 +131,13 @@ class EmbeddedPoints(Points):
             return int(changed)
 
         return assign
+
+
+def points_of(edges: Edges | FoundEdges, vectors: npt.NDArray[np.float32]) -> EmbeddedPoints:
+    """Rows embedded by their edges; where rows are on a cluster but few enough to be settled all, edges come here."""
+    if isinstance(edges, FoundEdges) and edges.rows.remote and len(edges) <= settling_rows(vectors.shape[1]):
+        edges = edges[np.arange(len(edges))]
+    return EmbeddedPoints(edges, vectors)
 
 
 def kmeans(

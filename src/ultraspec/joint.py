@@ -7,7 +7,9 @@ without it: a `Partition` is enough to place further rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -20,11 +22,11 @@ from ultraspec.bipartite import Edges, FoundEdges, find_edges, largest_eigengap
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Labels
 from ultraspec.linkage import Tree
-from ultraspec.members import base_columns
+from ultraspec.members import base_columns, small_labels
 from ultraspec.microclusters import Microclusters
 from ultraspec.partition import Partition, VotePartition, label_rows, lift_all
 from ultraspec.phases import Model
-from ultraspec.rows import Block, Rows
+from ultraspec.rows import Block, Rows, Span
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Ensemble:
     ----------
     models : list of Model
         What labels further rows.
-    base_labels : ndarray or SpooledMatrix of shape (n, m)
-        Labels of the rows that were fitted.
+    base_labels : ndarray or SpooledMatrix of shape (n, m), or None
+        Labels of the rows that were fitted; None where these are on a cluster.
     rows : Rows or None
         Those rows, prepared, where they are at hand.
     """
@@ -50,17 +52,26 @@ class Ensemble:
         """Clusters of each member."""
         return [model.partition.n_clusters for model in self.models]
 
+    def without_kept_rows(self) -> Ensemble:
+        """The same without the rows, unless these are on a cluster, where they cost nothing."""
+        return self if self.base_labels is None else replace(self, rows=None)
+
+    @property
+    def labeler(self) -> Callable[[Block], npt.NDArray[Any]]:
+        """Gives base labels (n, m) of a block of prepared rows, wherever that is."""
+        return partial(small_labels, self.models, np.min_scalar_type(max(self.sizes) - 1))
+
 
 @dataclass(frozen=True)
 class Joined:
-    """One clustering: what places rows, the labels of those that were fitted, and who backs them.
+    """One clustering: what places rows, the labels of those that were fitted (None on a cluster), and who backs them.
 
     `majority` is the label that most rows of each base cluster have; base clusters are numbered through all members.
     """
 
     partition: Partition
-    labels: Labels
-    confidence: npt.NDArray[np.float32]
+    labels: Labels | None
+    confidence: npt.NDArray[np.float32] | None
     majority: Labels
     n_iter: int
 
@@ -108,7 +119,7 @@ class TransferCut(Joint):
         cls, members: Ensemble, n_clusters: int | Literal["auto"], regularization: float, engine: ThreadEngine
     ) -> TransferCut:
         """Microclusters, their graph and its eigenvectors."""
-        micro = microclusters.find(members.base_labels, engine)
+        micro = cls._microclusters(members, engine)
         return cls(micro, ConsensusGraph.build(micro, n_clusters, regularization, engine))
 
     @classmethod
@@ -116,8 +127,15 @@ class TransferCut(Joint):
         cls, members: Ensemble, partition: Partition, regularization: float, engine: ThreadEngine
     ) -> TransferCut:
         """The same from eigenvectors that were taken before."""
-        micro = microclusters.find(members.base_labels, engine)
+        micro = cls._microclusters(members, engine)
         return cls(micro, ConsensusGraph.restore(micro, partition.spectrum, regularization))
+
+    @staticmethod
+    def _microclusters(members: Ensemble, engine: ThreadEngine) -> Microclusters:
+        if members.base_labels is not None:
+            return microclusters.find(members.base_labels, engine)
+        assert members.rows is not None
+        return microclusters.find_in_rows(members.rows, members.labeler, members.sizes, engine)
 
     def cut(
         self,
@@ -158,16 +176,16 @@ class Average(Joint):
     ) -> Average:
         """The first member's edges of all rows, and the tree of its representatives."""
         edges, spectrum = cls._edges(members, engine), members.models[0].partition.spectrum
-        labels = as_array(members.base_labels)
-        tree = average.tree_of_members(spectrum, edges, labels, members.sizes, engine)
-        return cls(replace(members, rows=None), edges, tree, regularization)
+        votes = _count_votes(members, edges, members.models[0].edges, len(spectrum.vectors), engine)
+        tree = average.tree_of_members(spectrum, votes, members.sizes)
+        return cls(members.without_kept_rows(), edges, tree, regularization)
 
     @classmethod
     def restore(cls, members: Ensemble, partition: Partition, regularization: float, engine: ThreadEngine) -> Average:
         """The same with a tree that was made before."""
         assert isinstance(partition, VotePartition)
         assert partition.tree is not None
-        return cls(replace(members, rows=None), cls._edges(members, engine), partition.tree, regularization)
+        return cls(members.without_kept_rows(), cls._edges(members, engine), partition.tree, regularization)
 
     @staticmethod
     def _edges(members: Ensemble, engine: ThreadEngine) -> Edges | FoundEdges:
@@ -193,14 +211,20 @@ class Average(Joint):
             n_clusters = largest_eigengap(spectrum.eigenvalues, self.regularization)
         partition = VotePartition(spectrum, *groups.cut_tree(self.tree, int(n_clusters)), self.tree)
         found, labels = label_rows(self.edges, partition, engine)
-        base_labels, blocks, k = as_array(self.members.base_labels), self.edges.blocks(), found.n_clusters
-        majority, share = average.backing(labels, base_labels, self.members.sizes, k, blocks, engine)
+        k, members = found.n_clusters, self.members
+        own = partial(_own_clusters, members.models[0], found)
+        votes = _count_votes(members, average.OwnClusters(labels), own, k, engine, self.edges.blocks())
+        majority = votes.argmax(axis=0).astype(np.int32)
         confidence = self.edges.room(np.float32)
+        if confidence is not None:
+            base_labels, firsts = as_array(members.base_labels), average.first_columns(members.sizes)
 
-        def fill(span: tuple[int, int]) -> None:
-            confidence[slice(*span)] = share(slice(*span))
+            def fill(span: Span) -> None:
+                here = slice(*span)
+                same = majority[base_labels[here] + firsts] == labels[here, None]
+                confidence[here] = same.mean(axis=1, dtype=np.float32)
 
-        engine.map(fill, blocks)
+            engine.map(fill, self.edges.blocks())
         return Joined(found, labels, as_array(confidence), majority, 1)
 
     def lift(self, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
@@ -208,11 +232,66 @@ class Average(Joint):
         return lift_all(self.edges, partition, engine)
 
 
+def _count_votes(
+    members: Ensemble,
+    edges: Any,
+    tie: Callable[[Block], Edges],
+    p: int,
+    engine: ThreadEngine,
+    blocks: list[Span] | None = None,
+) -> average.Votes:
+    """Votes of rows by `edges` that are at hand, or where rows are on a cluster, by what `tie` makes of them."""
+    if members.base_labels is None:
+        assert members.rows is not None
+        return average.count_votes_of_rows(members.rows, tie, members.labeler, members.sizes, p, engine)
+    blocks = edges.blocks() if blocks is None else blocks
+    return average.count_votes(edges, blocks, as_array(members.base_labels), members.sizes, p, engine)
+
+
+def _own_clusters(model: Model, partition: Partition, block: Block) -> Edges:
+    return average.own_clusters(partition.label(model.edges(block)))
+
+
 JOINTS: dict[str, type[Joint]] = {"transfer_cut": TransferCut, "average": Average}
 
 
-def consensus_edges(models: list[Model], partition: Partition, block: Block) -> Edges:
-    """Edges of prepared rows to what a consensus is a partition of: base clusters, or representatives."""
-    if isinstance(partition, VotePartition):
-        return models[0].edges(block)
-    return edges_of(base_columns(models, block))
+@dataclass(frozen=True)
+class Placement:
+    """What places further rows: the members label them, and their consensus says where these labels belong.
+
+    Attributes
+    ----------
+    models : list of Model
+        The members.
+    partition : Partition
+        Of what the members were joined by: base clusters, or the first member's representatives.
+    majority : ndarray of int32, or None
+        The label that most rows of each base cluster have; files of older releases lack it.
+    """
+
+    models: list[Model]
+    partition: Partition
+    majority: Labels | None
+
+    def edges(self, block: Block) -> Edges:
+        """Edges of prepared rows to what the consensus is a partition of."""
+        if isinstance(self.partition, VotePartition):
+            return self.models[0].edges(block)
+        return edges_of(base_columns(self.models, block))
+
+    def label(self, block: Block) -> Labels:
+        """Clusters of prepared rows."""
+        return self.partition.label(self.edges(block))
+
+    def lift(self, block: Block) -> npt.NDArray[np.float32]:
+        """Embedding of prepared rows."""
+        return self.partition.lift(self.edges(block))
+
+    def label_backed(self, block: Block) -> tuple[Labels, npt.NDArray[np.float32]]:
+        """Clusters of prepared rows, and the share of members that back them."""
+        if self.majority is None:
+            raise ValueError(
+                "This model comes from a file of an older release, which did not keep what confidence needs."
+            )
+        labels = self.label(block)
+        return labels, share_backed(base_columns(self.models, block), labels, self.majority)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from ultraspec._kernels import kmeans as kernels
 from ultraspec._kernels.search import TILE, even_features, nearest_in_group_tiles, rows_by_key, tile_room
 from ultraspec._kernels.sparse import sparse_products
 from ultraspec.engines import ThreadEngine
-from ultraspec.rows import Block, Rows, sample_indices
+from ultraspec.rows import Block, Rows, Span, sample_indices
 from ultraspec.shadow import Shadow
 
 FEW_FEATURES = 8  # up to here, distances of a tile of rows are summed directly; above, other forms are faster
@@ -31,7 +32,6 @@ Labels = npt.NDArray[np.int32]
 Squares = npt.NDArray[np.float32]
 Sums = npt.NDArray[np.float64]
 Weights = npt.NDArray[np.float64]
-Span = tuple[int, int]
 
 # Updates the labels of a span and the squared distances to their centres, adds the rows to the sums of their clusters,
 # and returns how many labels changed.
@@ -119,14 +119,14 @@ class RowPoints(Points):
     """
 
     def __init__(self, rows: Rows, shadow: Shadow | None = None) -> None:
-        self._rows = rows
+        self.rows = rows
         self.n_rows, self.n_sums = rows.n_rows, rows.n_features
         self.shadow = shadow if shadow is not None else Shadow()
         self._kept: dict[Span, tuple[Centers, Centers]] = {}
 
     def blocks(self) -> list[Span]:
         """Ranges that cover all rows in order."""
-        return self._rows.blocks()
+        return self.rows.blocks()
 
     def means(self, sums: Sums, counts: Weights) -> Centers:
         """Sums divided by counts."""
@@ -134,7 +134,7 @@ class RowPoints(Points):
 
     def take(self, indices: npt.NDArray[np.int64]) -> Centers:
         """Dense rows at sorted `indices`."""
-        block = self._rows.take(indices)
+        block = self.rows.take(indices)
         return block.toarray() if scipy.sparse.issparse(block) else np.array(block)
 
     def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None) -> Assign:
@@ -143,11 +143,11 @@ class RowPoints(Points):
 
     def read(self, span: Span) -> Block:
         """Rows of a range."""
-        return self._rows.read(*span)
+        return self.rows.read(*span)
 
     def cast(self, block: Centers, span: Span) -> tuple[Centers, Centers]:
         """Shadows and squared lengths of a block; of small data they are kept for the next pass."""
-        if self.shadow.basis is None or self.n_rows > SHADOWED_ROWS:
+        if self.shadow.basis is None or self.n_rows > SHADOWED_ROWS or self.rows.remote:
             return self.shadow.cast(block)
         if span not in self._kept:
             self._kept[span] = self.shadow.cast(block)
@@ -170,7 +170,10 @@ class _RowAssigner:
             self._moved_half_norms = self._half_norms[moved]
 
     def __call__(self, span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
-        block = self._points.read(span)
+        return self.assign(self._points.read(span), span, labels, sq, sums)
+
+    def assign(self, block: Block, span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
+        """The same for a block that was read before."""
         if scipy.sparse.issparse(block):
             changed = self._sparse(block, labels, sq)
             kernels.add_sparse_rows(block.indptr, block.indices, block.data, labels, sums)
@@ -248,6 +251,15 @@ class _Tally:
     inertia: float = 0.0
     changed: int = 0
 
+    @classmethod
+    def empty(cls, k: int, n_sums: int) -> _Tally:
+        far_sq, far_row = np.full(k, -1, dtype=np.float32), np.full(k, -1, dtype=np.int64)
+        return cls(np.zeros((k, n_sums)), np.zeros(k), far_sq, far_row)
+
+    def add(self, labels: Labels, sq: Squares, weights: Weights, first: int) -> None:
+        """Count rows, of which `first` is the number of the first."""
+        self.inertia += kernels.tally(labels, sq, weights, first, self.counts, self.far_sq, self.far_row)
+
     def merge(self, other: _Tally) -> _Tally:
         self.sums += other.sums
         self.counts += other.counts
@@ -266,11 +278,15 @@ def lloyd(points: Points, centers: Centers, engine: ThreadEngine, *, max_iter: i
     after `max_iter` passes. A cluster that loses all rows starts anew at the row farthest from its centre, one row per
     cluster that can spare one.
     """
-    labels = np.full(points.n_rows, -1, dtype=np.int32)
-    sq = np.empty(points.n_rows, dtype=np.float32)
+    remote = points if isinstance(points, RowPoints) and points.rows.remote else None
+    n_kept = points.n_rows if remote is None else 0  # nothing as long as the data is kept here if that is elsewhere
+    labels, sq = np.full(n_kept, -1, dtype=np.int32), np.empty(n_kept, dtype=np.float32)
     moved: npt.NDArray[np.intp] | None = None
     for iteration in range(max_iter):
-        found = _assign_pass(points, points.assign_to(centers, moved), len(centers), labels, sq, engine)
+        if remote is not None:
+            found = _remote_pass(remote, centers, engine)
+        else:
+            found = _assign_pass(points, points.assign_to(centers, moved), len(centers), labels, sq, engine)
         means = points.means(found.sums, found.counts)
         empty = np.flatnonzero(found.counts == 0)
         means[empty] = centers[empty]
@@ -288,22 +304,36 @@ def lloyd(points: Points, centers: Centers, engine: ThreadEngine, *, max_iter: i
 
 
 def _assign_pass(points: Points, assign: Assign, k: int, labels: Labels, sq: Squares, engine: ThreadEngine) -> _Tally:
-    def start() -> _Tally:
-        far_sq, far_row = np.full(k, -1, dtype=np.float32), np.full(k, -1, dtype=np.int64)
-        return _Tally(np.zeros((k, points.n_sums)), np.zeros(k), far_sq, far_row)
-
     def step(tally: _Tally, span: Span) -> None:
         here = slice(*span)
         tally.changed += assign(span, labels[here], sq[here], tally.sums)
-        weights = points.weights_of(here)
-        far = tally.far_sq, tally.far_row
-        tally.inertia += kernels.tally(labels[here], sq[here], weights, span[0], tally.counts, *far)
+        tally.add(labels[here], sq[here], points.weights_of(here), span[0])
 
-    # A group of blocks owns a matrix of sums: it must have more rows than that to be worth its merge, and wide data
-    # can afford two such matrices only.
-    worth = 1 + points.n_rows // (2 * k)
-    affordable = max(2, SUMS_VALUES // (k * points.n_sums))
-    return engine.fold(points.blocks(), start, step, _Tally.merge, most_groups=min(worth, affordable))
+    start = partial(_Tally.empty, k, points.n_sums)
+    return engine.fold(points.blocks(), start, step, _Tally.merge, most_groups=_worthwhile_groups(points, k))
+
+
+def _remote_pass(points: RowPoints, centers: Centers, engine: ThreadEngine) -> _Tally:
+    """A pass that keeps no labels: rows find their centre anew, and a pass that changes none moves no centre."""
+    assigner = _RowAssigner(RowPoints(points.rows.over(None), points.shadow), centers, None)
+
+    def step(tally: _Tally, block: Block, span: Span) -> None:
+        labels, sq = np.full(block.shape[0], -1, dtype=np.int32), np.empty(block.shape[0], dtype=np.float32)
+        tally.changed += assigner.assign(block, span, labels, sq, tally.sums)
+        tally.add(labels, sq, np.ones(1), span[0])
+
+    k = len(centers)
+    start = partial(_Tally.empty, k, points.n_sums)
+    return engine.fold_rows(points.rows, start, step, _Tally.merge, most_groups=_worthwhile_groups(points, k))
+
+
+def _worthwhile_groups(points: Points, k: int) -> int:
+    """Partial results of a pass.
+
+    A group of blocks owns a matrix of sums: it must have more rows than that to be worth its merge, and wide data can
+    afford two such matrices only.
+    """
+    return min(1 + points.n_rows // (2 * k), max(2, SUMS_VALUES // (k * points.n_sums)))
 
 
 def _spare(found: _Tally, wanted: int) -> npt.NDArray[np.intp]:

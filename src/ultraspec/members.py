@@ -22,11 +22,11 @@ from ultraspec.engines import ThreadEngine
 from ultraspec.partition import CenterPartition, label_all
 from ultraspec.phases import GraphOptions, Model, embed
 from ultraspec.progress import MemberReporter
-from ultraspec.rows import ArrayRows, Block, Rows
+from ultraspec.rows import ArrayRows, Block, Rows, Span
 from ultraspec.space import PreparedRows, Space
 
 if TYPE_CHECKING:
-    from ultraspec.checkpoint import Checkpoint
+    from ultraspec.checkpoint import Checkpoint, NoCheckpoint
 
 BASE_CLUSTERS = (20, 60)
 ROWS_PER_BASE_CLUSTER = 180  # on small data: finer members differ by chance
@@ -86,7 +86,7 @@ class Member:
     """A finished member: what labels further rows, and the labels of the rows that were fitted."""
 
     model: Model
-    labels: Column
+    labels: Column | None
 
 
 def cut_range(
@@ -105,14 +105,14 @@ def cut_range(
 def prepare(rows: Rows, space: Space, engine: ThreadEngine) -> Rows:
     """The rows as members read them: dense ones prepared now where they are small, others when a block is read."""
     prepared = PreparedRows(rows, space)
-    if rows.sparse or rows.n_rows * rows.n_features * 4 > PREPARED_BYTES:
+    if rows.sparse or rows.remote or rows.n_rows * rows.n_features * 4 > PREPARED_BYTES:
         return prepared
     array = np.empty((rows.n_rows, rows.n_features), dtype=np.float32)
 
-    def fill(span: tuple[int, int]) -> None:
-        array[slice(*span)] = prepared.read(*span)
+    def fill(block: Block, span: Span) -> None:
+        array[slice(*span)] = block
 
-    engine.map(fill, rows.blocks())
+    engine.map_rows(prepared, fill)
     return ArrayRows(array, in_memory=rows.in_memory)
 
 
@@ -120,25 +120,28 @@ def gather_members(
     rows: Rows,
     recipe: Recipe,
     seeds: Sequence[np.random.SeedSequence],
-    checkpoint: Checkpoint | None,
+    checkpoint: Checkpoint | NoCheckpoint,
     engine: ThreadEngine,
 ) -> tuple[list[Model], Any]:
-    """Models and labels, as in `matrix_for`, of all members: of those in the checkpoint, and of those made now."""
+    """Models and labels, as in `matrix_for`, of all members: of those in the checkpoint, and of those made now.
+
+    There are no labels where the rows are on a cluster.
+    """
     models: dict[int, Model] = {}
-    labels = matrix_for(rows, len(seeds), recipe.label_type)
+    labels = None if rows.remote else matrix_for(rows, len(seeds), recipe.label_type)
     columns = columns_of(labels)
 
     def keep(number: int, member: Member) -> None:
         models[number] = member.model
-        columns[number][:] = member.labels
+        if labels is not None:
+            columns[number][:] = member.labels
 
     def keep_new(number: int, member: Member) -> None:
-        if checkpoint is not None:
-            checkpoint.save(number, member)
+        checkpoint.save_member(number, member)
         keep(number, member)
 
     for number in range(len(seeds)):
-        member = checkpoint.load(number) if checkpoint is not None else None
+        member = checkpoint.load_member(number)
         if member is not None:
             keep(number, member)
     missing = {number: seed for number, seed in enumerate(seeds) if number not in models}
@@ -154,14 +157,19 @@ def label_members(models: Sequence[Model], block: Block) -> npt.NDArray[np.int32
     return labels
 
 
+def small_labels(models: Sequence[Model], dtype: npt.DTypeLike, block: Block) -> npt.NDArray[Any]:
+    """The same in a small type."""
+    return label_members(models, block).astype(dtype)
+
+
 def base_labels(models: Sequence[Model], rows: Rows, dtype: npt.DTypeLike, engine: ThreadEngine) -> npt.NDArray[Any]:
     """Labels (n, m) of all prepared rows by each member."""
     out = matrix_for(rows, len(models), dtype)
 
-    def run(span: tuple[int, int]) -> None:
-        out[slice(*span)] = label_members(models, rows.read(*span))
+    def run(block: Block, span: Span) -> None:
+        out[slice(*span)] = label_members(models, block)
 
-    engine.map(run, rows.blocks())
+    engine.map_rows(rows, run)
     return as_array(out)
 
 
@@ -180,14 +188,14 @@ def run_members(
 ) -> None:
     """Run the members that `seeds` numbers and hand each to `keep`, perhaps from several threads at once.
 
-    Small data: members run at once, each in one thread, so that no core idles while another takes eigenvectors. Large
-    data: one after another on all threads, with one set of edges for all rows.
+    Small data, and data on a cluster: members run at once, each in one thread, so that no core idles while another
+    takes eigenvectors. Large data: one after another on all threads, with one set of edges for all rows.
     """
     n, options, reporter = rows.n_rows, recipe.options, engine.reporter
     n_bytes = 6 * n * options.n_neighbors + 24 * options.n_representatives * rows.n_features
     numbers = sorted(seeds)
     inner = MemberReporter(reporter)
-    if engine.n_jobs > 1 and n_bytes * engine.n_jobs <= PARALLEL_BYTES:
+    if engine.n_jobs > 1 and (rows.remote or n_bytes * engine.n_jobs <= PARALLEL_BYTES):
         alone = engine.within(inner, alone=True)
         engine.map(lambda number: keep(number, run_member(rows, recipe, seeds[number], alone)), numbers)
         return
@@ -213,7 +221,7 @@ def _run(
     k = int(np.random.default_rng(seeds[0]).integers(low, high + 1))
     found = embed(rows, recipe.options, high, k, seeds[1:3], engine, room)
     with engine.reporter.phase("labels"):
-        points = discretize.EmbeddedPoints(found.edges, found.spectrum.vectors[:, :k])
+        points = discretize.points_of(found.edges, found.spectrum.vectors[:, :k])
         chance = np.random.default_rng(seeds[3])
         centers = discretize.rough_kmeans(points, k, 1, recipe.max_iter, chance, engine).centers
         labels = found.edges.room(recipe.label_type)

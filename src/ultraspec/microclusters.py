@@ -6,8 +6,9 @@ is. A row's labels become a few bytes, exactly, so that hashing and comparing ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ultraspec._kernels.labels import fill_slots, number_rows
 from ultraspec._spool import SpooledMatrix, as_array, fill, room_like
 from ultraspec.bipartite import ONE
 from ultraspec.engines import ThreadEngine
+from ultraspec.rows import Block, Rows, Span
 
 PARTS = 32  # of a label matrix, each with a table of its own
 LEAST_PART_ROWS, MOST_PART_ROWS = 2**16, 2**21
@@ -39,8 +41,9 @@ class Microclusters:
         Number of each microcluster's base cluster among all base clusters; -1 where it has none.
     weights : ndarray of shape (M,), float64
         Rows in each microcluster.
-    places : ndarray or Spool of shape (N,), int32
-        Place of each row's microcluster in the list of its part of the rows, see `parts`.
+    places : ndarray or Spool of shape (N,), int32, or None
+        Place of each row's microcluster in the list of its part of the rows, see `parts`; None where rows are on a
+        cluster.
     lists : list of ndarrays
         Microclusters that occur in each part.
     values : list of m ndarrays
@@ -63,8 +66,10 @@ class Microclusters:
         """Microclusters that have a base cluster."""
         return np.flatnonzero((self.columns >= 0).any(axis=1))
 
-    def spread(self, values: npt.NDArray[Any], engine: ThreadEngine) -> npt.NDArray[Any]:
-        """Values of microclusters for all rows."""
+    def spread(self, values: npt.NDArray[Any], engine: ThreadEngine) -> Any:
+        """Values of microclusters for all rows; None where these are on a cluster."""
+        if self.places is None:
+            return None
         out = room_like(self.places, values.dtype)
 
         def run(part: tuple[tuple[int, int], npt.NDArray[np.int32]]) -> None:
@@ -116,6 +121,49 @@ def _distinct(
         fill_slots(keys[:found], slots)
         row, found = number_rows(codes, weights, row, slots, keys, counts, ids, found)
     return keys[:found].copy(), counts[:found].copy()
+
+
+def find_in_rows(
+    rows: Rows, label: Callable[[Block], npt.NDArray[Any]], sizes: Sequence[int], engine: ThreadEngine
+) -> Microclusters:
+    """Microclusters of the labels (n, m), below `sizes`, that `label` gives to blocks: as `find` has them, but places.
+
+    Microclusters are in the order in which rows first show them, however rows are cut into blocks.
+    """
+    widths = [max(1, -(-(size - 1).bit_length() // 8)) for size in sizes]
+    coding = partial(_Coding, lows=[0] * len(sizes), widths=widths)
+
+    def step(found: _Found, block: Block, span: Span) -> None:
+        labels = label(block)
+        more = _distinct(coding(labels, list(labels.T)).encode(slice(0, len(labels))), ONE, _no_ids(span[1] - span[0]))
+        found.add(more)
+
+    found = engine.fold_rows(rows, partial(_Found, []), step, _Found.merge)
+    keys, weights = found.parts[0]
+    columns, values = coding([], []).decode(keys.view(np.uint8))
+    return Microclusters(columns, weights, None, [], values)
+
+
+@dataclass
+class _Found:
+    """Distinct rows and their counts: none yet, or one pair."""
+
+    parts: list[tuple[Keys, npt.NDArray[np.float64]]]
+
+    def add(self, more: tuple[Keys, npt.NDArray[np.float64]]) -> None:
+        if self.parts:
+            keys, counts = (np.concatenate(pair) for pair in zip(self.parts[0], more, strict=True))
+            more = _distinct(keys.view(np.uint32), counts, _no_ids(len(keys)))
+        self.parts = [more]
+
+    def merge(self, other: _Found) -> _Found:
+        if other.parts:
+            self.add(other.parts[0])
+        return self
+
+
+def _no_ids(n: int) -> npt.NDArray[np.int32]:
+    return np.empty(n, dtype=np.int32)
 
 
 @dataclass

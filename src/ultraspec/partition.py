@@ -22,8 +22,9 @@ from ultraspec._spool import as_array
 from ultraspec._validation import warn_user
 from ultraspec.bipartite import Edges, FoundEdges, Spectrum, full_lanes, lift, lift_room
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Centers, Labels, Span
+from ultraspec.kmeans import Centers, Labels
 from ultraspec.linkage import Tree
+from ultraspec.rows import Span
 
 MARGIN = 1e-5  # by which one centre must be nearer than all others to be taken without a row's scale
 
@@ -237,21 +238,22 @@ def score_facts(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Lab
 
 
 def label_all(edges: Edges | FoundEdges, partition: Partition, out: Any, engine: ThreadEngine) -> Partition:
-    """Write the cluster of every row to `out`; returns the clusters that have rows, as `out` numbers them."""
+    """Write the cluster of every row to `out`, if there is one; returns the clusters that have rows, as numbered."""
 
-    def run(span: Span) -> npt.NDArray[np.int64]:
-        labels = partition.label(edges[slice(*span)])
-        out[slice(*span)] = labels
+    def run(part: Edges, span: Span) -> npt.NDArray[np.int64]:
+        labels = partition.label(part)
+        if out is not None:
+            out[slice(*span)] = labels
         return np.bincount(labels, minlength=partition.n_clusters)
 
-    used = np.flatnonzero(sum(engine.map(run, edges.blocks())))
+    used = np.flatnonzero(sum(edges.map(run, engine)))
     if used.size < partition.n_clusters:
         return label_all(edges, partition.keep(used), out, engine)
     return partition
 
 
-def label_rows(edges: Edges | FoundEdges, partition: Partition, engine: ThreadEngine) -> tuple[Partition, Labels]:
-    """The clusters that have rows, and the labels of all rows; warns where clusters have none."""
+def label_rows(edges: Edges | FoundEdges, partition: Partition, engine: ThreadEngine) -> tuple[Partition, Any]:
+    """The clusters that have rows, and the labels of all rows, unless these are on a cluster; warns of empty ones."""
     labels = edges.room(np.int32)
     found = label_all(edges, partition, labels, engine)
     if found.n_clusters < partition.n_clusters:
@@ -267,8 +269,8 @@ def lift_all(edges: Edges | FoundEdges, partition: Partition, engine: ThreadEngi
     """Embedding of all rows."""
     out = np.empty((len(edges), partition.n_vectors), dtype=np.float32)
 
-    def run(span: Span) -> None:
-        out[slice(*span)] = partition.lift(edges[slice(*span)])
+    def run(part: Edges, span: Span) -> None:
+        out[slice(*span)] = partition.lift(part)
 
-    engine.map(run, edges.blocks())
+    edges.map(run, engine)
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -10,11 +11,14 @@ import numpy.typing as npt
 
 from ultraspec import bipartite, discretize, groups, representatives
 from ultraspec._spool import stays_in_memory
+from ultraspec._validation import plain, warn_user
 from ultraspec.engines import ThreadEngine
 from ultraspec.linkage import Tree
 from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.partition import CenterPartition, Partition, VotePartition, partition_of_arrays
 from ultraspec.rows import Block, Rows
+
+Stage = Callable[[str, Callable[[], dict[str, npt.NDArray[Any]]]], dict[str, npt.NDArray[Any]]]
 
 CLEAR_STEP = 3.0  # of eigenvalues: one that shows how many clusters there are
 
@@ -36,7 +40,7 @@ class GraphOptions:
     def of(cls, estimator: Any) -> GraphOptions:
         """Those of an estimator."""
         values = {field.name: getattr(estimator, field.name) for field in fields(cls)}
-        return cls(**{name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()})
+        return cls(**{name: plain(value) for name, value in values.items()})
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,14 @@ class Model:
         """Clusters of prepared rows."""
         return self.partition.label(self.edges(block))
 
+    def lift(self, block: Block) -> npt.NDArray[np.float32]:
+        """Embedding of prepared rows."""
+        return self.partition.lift(self.edges(block))
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The whole state as arrays, for files."""
         return {
-            **{name: np.asarray(value) for name, value in self.index.__getstate__().items()},
+            **_index_arrays(self.index),
             "sigma": np.asarray(self.sigma),
             **self.partition.arrays(),
         }
@@ -86,10 +94,22 @@ class Model:
     @classmethod
     def of_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Model:
         """A model from what `arrays` gave; further arrays are left alone."""
-        parts = {name: arrays[name] for name in ("representatives", "centers", "starts", "lists")}
-        n_neighbors, exact = int(arrays["n_neighbors"]), bool(arrays["exact"])
-        index = RepresentativeIndex(**parts, n_neighbors=n_neighbors, exact=exact)
-        return cls(index, float(arrays["sigma"]), partition_of_arrays(arrays))
+        return cls(_index_of(arrays), float(arrays["sigma"]), partition_of_arrays(arrays))
+
+
+def _index_arrays(index: RepresentativeIndex) -> dict[str, npt.NDArray[Any]]:
+    return {name: np.asarray(value) for name, value in index.__getstate__().items()}
+
+
+def _index_of(arrays: dict[str, npt.NDArray[Any]]) -> RepresentativeIndex:
+    parts = {name: arrays[name] for name in ("representatives", "centers", "starts", "lists")}
+    n_neighbors, exact = int(arrays["n_neighbors"]), bool(arrays["exact"])
+    return RepresentativeIndex(**parts, n_neighbors=n_neighbors, exact=exact)
+
+
+def _made_anew(name: str, make: Callable[[], dict[str, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[Any]]:  # noqa: ARG001
+    """A stage that is not kept."""
+    return make()
 
 
 def embed(
@@ -100,6 +120,7 @@ def embed(
     seeds: list[np.random.SeedSequence],
     engine: ThreadEngine,
     out: bipartite.Edges | None = None,
+    stage: Stage = _made_anew,
 ) -> Embedding:
     """Select representatives, find the nearest of each row, and take the leading eigenvectors of their graph.
 
@@ -119,24 +140,45 @@ def embed(
         Runs the passes and hears of the phases.
     out : Edges, optional
         Arrays to write the rows' edges to.
+    stage : callable
+        Keeps the results of passes over rows that are not in memory, see `Checkpoint.stage`.
     """
     phase = engine.reporter.phase
     chance = [np.random.default_rng(seed) for seed in seeds]
-    with phase("representatives"):
-        p = representatives.count(rows.n_rows, options.n_representatives, n_clusters, options.n_neighbors)
-        unit = options.metric == "cosine"
+    p = representatives.count(rows.n_rows, options.n_representatives, n_clusters, options.n_neighbors)
+
+    def build() -> dict[str, npt.NDArray[Any]]:
+        unit, exact = options.metric == "cosine", options.neighbors == "exact"
         R = representatives.select(rows, p, options.selection, options.candidate_factor, chance[0], engine, unit=unit)
+        lists = options.n_neighbors, options.neighborhood_factor, exact, chance[1]
+        return _index_arrays(engine.apply(RepresentativeIndex.build, R, *lists))
+
+    with phase("representatives"):
+        index = _index_of(stage("representatives", build))
     with phase("neighbors"):
-        exact = options.neighbors == "exact"
-        index = RepresentativeIndex.build(R, options.n_neighbors, options.neighborhood_factor, exact, chance[1], engine)
         few = rows.n_rows <= discretize.settling_rows(n_vectors)  # k-means goes over all of them many times
-        keep = few or stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors)
-        edges, sigma = bipartite.connect(rows, index, engine, keep=keep, out=out)
+        keep = (few and not rows.remote) or stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors)
+        stage = _made_anew if keep else stage
+        edges: bipartite.Edges | bipartite.FoundEdges | None = None
+
+        def connect() -> dict[str, npt.NDArray[Any]]:
+            nonlocal edges
+            edges, sigma = bipartite.connect(rows, index, engine, keep=keep, out=out)
+            return {"sigma": np.asarray(sigma)}
+
+        sigma = float(stage("sigma", connect)["sigma"])
+        edges = bipartite.FoundEdges(rows, index, sigma) if edges is None else edges
     with phase("graph"):
-        graph = bipartite.reduce_graph(edges, sigma, len(R), rows.blocks(), engine)
+        p, found = len(index.representatives), edges
+        graph = bipartite.Graph(**stage("graph", lambda: vars(bipartite.reduce_graph(found, sigma, p, rows, engine))))
     with phase("eigenvectors"):
-        spectrum = bipartite.transfer_cut(graph, n_vectors, options.regularization, index.representatives)
+        spectrum = engine.apply(_eigenvectors, graph, n_vectors, options.regularization, index.representatives)
     return Embedding(index, sigma, edges, graph, spectrum)
+
+
+def _eigenvectors(*args: Any) -> bipartite.Spectrum:
+    """`transfer_cut`, which needs no engine."""
+    return bipartite.transfer_cut(*args[:-1])
 
 
 def choose_clusters(
@@ -193,7 +235,7 @@ def divide(
     if options.discretize == "representatives":
         labels, n_iter = groups.by_kmeans(spectrum, k, options.n_init, options.max_iter, chance, engine)
         return VotePartition(spectrum, labels, int(labels.max()) + 1), n_iter
-    points = discretize.EmbeddedPoints(edges, spectrum.vectors[:, :k])
+    points = discretize.points_of(edges, spectrum.vectors[:, :k])
     found = discretize.kmeans(points, k, options.n_init, options.max_iter, chance, engine)
     found = discretize.renumber(
         found,
@@ -202,3 +244,22 @@ def divide(
         "rows; otherwise raise n_representatives.",
     )
     return CenterPartition(spectrum, found.centers), found.n_iter
+
+
+def warn_of_pieces(sizes: npt.NDArray[np.int64], k: int, options: GraphOptions) -> None:
+    """Say where the graph is in more pieces, of so many rows each, than there are clusters."""
+    if len(sizes) <= k:
+        return
+    shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (", ..." if len(sizes) > 5 else "")
+    done = (
+        f"Faint edges (regularization={options.regularization:g}) joined them, so clusters follow the larger pieces"
+        if options.regularization > 0
+        else "regularization=0 leaves them apart, so which pieces share a cluster is arbitrary"
+    )
+    warn_user(
+        f"The graph is in {len(sizes)} pieces that share no edge (rows: {shown}; smallest {sizes[-1]:,}), more "
+        f"than the {k} clusters. {done}. To change this, raise n_clusters if the pieces are real, "
+        f"raise n_neighbors (now {options.n_neighbors}) or lower n_representatives (now {options.n_representatives}) "
+        "to join them, or drop outliers.",
+        UserWarning,
+    )

@@ -46,6 +46,11 @@ class Silent:
             self.measure()
             self.end_phase(name, done)
 
+    @property
+    def current(self) -> str:
+        """The phase that began last."""
+        return self._phase_name
+
     def measure(self) -> None:
         """Look at the memory in use; engines ask for it after every pass."""
         facts, now = self.profile.get(self._phase_name), resident_bytes()

@@ -58,6 +58,14 @@ def select(
     """
     if selection == "hybrid":
         rows = subset(rows, sample_indices(rows.n_rows, candidate_factor * p, random))
+        return engine.apply(_choose, rows, p, selection, random, unit)
+    return _choose(rows, p, selection, random, unit, engine)
+
+
+def _choose(
+    rows: Rows, p: int, selection: str, random: np.random.Generator, unit: bool, engine: ThreadEngine
+) -> npt.NDArray[np.float32]:
+    """Random rows, or their k-means centres."""
     chosen = random_centers(rows, p, random)
     if selection != "random":
         shadow = Shadow() if rows.sparse else Shadow.of(chosen)

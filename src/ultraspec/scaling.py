@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec.engines import ThreadEngine
-from ultraspec.rows import Block, Rows
+from ultraspec.rows import Block, Rows, RowView, Span
 from ultraspec.space import check_finite
 
 Floats = npt.NDArray[np.float64]
@@ -98,9 +98,10 @@ def measure(rows: Rows, engine: ThreadEngine) -> Scaling:
             "evens out the lengths of rows."
         )
 
-    def add(found: list[Moments], span: tuple[int, int]) -> None:
-        block = rows.read(*span)
-        check_finite(block, range(*span), rows.names)
+    names = rows.names
+
+    def add(found: list[Moments], block: Block, span: Span) -> None:
+        check_finite(block, range(*span), names)
         with np.errstate(over="ignore", invalid="ignore"):
             more = Moments.of(block)
             found[:] = [found[0].join(more) if found else more]
@@ -109,7 +110,7 @@ def measure(rows: Rows, engine: ThreadEngine) -> Scaling:
         with np.errstate(over="ignore", invalid="ignore"):
             return [a[0].join(b[0])]
 
-    total = engine.fold(rows.blocks(), list, add, join)[0]
+    total = engine.fold_rows(rows, list, add, join)[0]
     deviation = np.sqrt(total.squares / total.count)
     _refuse_huge(total.mean, deviation, rows.names)
     constant = total.low == total.high
@@ -124,7 +125,7 @@ def _refuse_huge(mean: Floats, deviation: Floats, names: list[str] | None) -> No
         raise ValueError(f"The values of {label} are too large: their squares overflow. Divide them by a constant.")
 
 
-class ScaledRows(Rows):
+class ScaledRows(RowView):
     """A row source whose blocks are scaled, in float64.
 
     Attributes
@@ -147,31 +148,17 @@ class ScaledRows(Rows):
     dtype = np.dtype(np.float64)
 
     def __init__(self, rows: Rows, scaling: Scaling) -> None:
-        self.rows, self.scaling = rows, scaling
-        self.n_rows, self.n_features = rows.n_rows, rows.n_features
-        self.names, self.in_memory = rows.names, rows.in_memory
+        super().__init__(rows)
+        self.scaling, self.names = scaling, rows.names
 
-    @property
-    def block_rows(self) -> int:
-        """Rows of one block."""
-        return self.rows.block_rows
-
-    def read(self, start: int, stop: int) -> Block:
-        """Rows ``start .. stop``, scaled."""
-        return self.scaling.apply(self.rows.read(start, stop))
-
-    def take(self, indices: npt.NDArray[np.int64]) -> Block:
-        """Rows at `indices`, scaled."""
-        return self.scaling.apply(self.rows.take(indices))
+    def change(self, block: Block, numbers: Any) -> Block:  # noqa: ARG002
+        """Scale rows."""
+        return self.scaling.apply(block)
 
     def select(self, columns: Sequence[str | int]) -> ScaledRows:
         """The same rows with only these columns, scaled as before."""
         places = self.rows.places(columns)
         return ScaledRows(self.rows.select(columns), Scaling(self.scaling.mean[places], self.scaling.deviation[places]))
-
-    def close(self) -> None:
-        """Close the source."""
-        self.rows.close()
 
     def __repr__(self) -> str:
         return f"<scaled {repr(self.rows).removeprefix('<')}"

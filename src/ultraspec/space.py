@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec.engines import ThreadEngine
-from ultraspec.rows import Block, Rows, sample_indices
+from ultraspec.rows import Block, Rows, RowView, Span, sample_indices
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
 
@@ -96,31 +96,30 @@ class Space:
         np.clip(values, -2 * LARGEST, 2 * LARGEST, out=values)
         return block
 
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Offset and scale, for files."""
+        return {"offset": self.offset, "scale": np.asarray(self.scale)}
+
+    @classmethod
+    def of_arrays(cls, metric: str, arrays: dict[str, npt.NDArray[Any]]) -> Space:
+        """A space from what `arrays` gave."""
+        return cls(metric, arrays["offset"], float(arrays["scale"]))
+
     def restore(self, points: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """Points of this space in the user's own coordinates (under cosine: directions)."""
         return points.astype(np.float64) * self.scale + self.offset
 
 
-class PreparedRows(Rows):
+class PreparedRows(RowView):
     """A row source seen through a `Space`: its blocks are float32. The rows must be finite."""
 
     def __init__(self, rows: Rows, space: Space) -> None:
-        self._rows, self._space = rows, space
-        self.n_rows, self.n_features = rows.n_rows, rows.n_features
-        self.sparse, self.in_memory = rows.sparse, rows.in_memory
+        super().__init__(rows)
+        self._space = space
 
-    @property
-    def block_rows(self) -> int:
-        """Rows of one block."""
-        return self._rows.block_rows
-
-    def read(self, start: int, stop: int) -> Block:
-        """Rows ``start .. stop``, prepared."""
-        return self._space.prepare(self._rows.read(start, stop), range(start, stop))
-
-    def take(self, indices: npt.NDArray[np.int64]) -> Block:
-        """Rows at `indices`, prepared."""
-        return self._space.prepare(self._rows.take(indices), indices)
+    def change(self, block: Block, numbers: Numbers) -> Block:
+        """Prepare rows."""
+        return self._space.prepare(block, numbers)
 
 
 class NewRows(PreparedRows):
@@ -133,17 +132,10 @@ class NewRows(PreparedRows):
         super().__init__(rows, space)
         self._names = names
 
-    def read(self, start: int, stop: int) -> Block:
-        """Rows ``start .. stop``, checked and prepared."""
-        return self._prepare(self._rows.read(start, stop), range(start, stop))
-
-    def take(self, indices: npt.NDArray[np.int64]) -> Block:
-        """Rows at `indices`, checked and prepared."""
-        return self._prepare(self._rows.take(indices), indices)
-
-    def _prepare(self, raw: Block, numbers: Numbers) -> Block:
-        check_finite(raw, numbers, self._names)
-        return self._space.prepare_new(raw, numbers)
+    def change(self, block: Block, numbers: Numbers) -> Block:
+        """Check and prepare rows."""
+        check_finite(block, numbers, self._names)
+        return self._space.prepare_new(block, numbers)
 
 
 def survey(
@@ -162,10 +154,9 @@ def survey(
     zero = np.zeros(rows.n_features)
     numbers = range(rows.n_rows) if numbers is None else numbers
 
-    def extremes(block: tuple[int, int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        raw = rows.read(*block)
+    def extremes(raw: Block, span: Span) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         if scipy.sparse.issparse(raw):
-            check_finite(raw, numbers[slice(*block)], names)
+            check_finite(raw, numbers[slice(*span)], names)
             largest = np.array([np.abs(raw.data).max(initial=0)], dtype=np.float64)
             return -largest, largest
         # a narrow array is many times faster column by column than along axis 0
@@ -173,10 +164,10 @@ def survey(
         low = np.concatenate([np.atleast_1d(c.min(axis=0)) for c in columns]).astype(np.float64)
         high = np.concatenate([np.atleast_1d(c.max(axis=0)) for c in columns]).astype(np.float64)
         if not (np.isfinite(low) & np.isfinite(high)).all():
-            check_finite(raw, numbers[slice(*block)], names)
+            check_finite(raw, numbers[slice(*span)], names)
         return low, high
 
-    found = engine.map(extremes, rows.blocks())
+    found = engine.map_rows(rows, extremes)
     if metric == "cosine":
         return Space(metric, zero, 1.0)
     low = np.min([f[0] for f in found], axis=0)

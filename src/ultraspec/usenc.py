@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -10,17 +11,15 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec._callbacks import with_callbacks
-from ultraspec._consensus import share_backed
 from ultraspec._estimator import RowEstimator, all_or_nothing
-from ultraspec._spool import Together, as_array
-from ultraspec._validation import check_choice, check_integer, open_input
-from ultraspec.bipartite import Edges
+from ultraspec._spool import as_array
+from ultraspec._validation import check_checkpoint, check_choice, check_integer, open_input
 from ultraspec.checkpoint import resume
-from ultraspec.engines import ThreadEngine
-from ultraspec.joint import JOINTS, Ensemble, Joined, Joint, consensus_edges
-from ultraspec.members import BASE_CLUSTERS, Recipe, base_columns, base_labels, gather_members, label_members, prepare
+from ultraspec.engines import ThreadEngine, engine_for
+from ultraspec.joint import JOINTS, Ensemble, Joined, Joint, Placement
+from ultraspec.members import BASE_CLUSTERS, Recipe, base_labels, gather_members, label_members, prepare, small_labels
 from ultraspec.partition import Partition, VotePartition
-from ultraspec.rows import Block, Rows
+from ultraspec.rows import Block, Rows, is_lazy
 
 CLUSTERS_IF_AUTO = 10  # that members are to tell apart where the number is not known
 
@@ -73,7 +72,7 @@ class USENC(RowEstimator):
     checkpoint : str or path, default=None
         A folder, new or of an unfinished fit of the same data with the same parameters. Finished members are written
         there (a byte per row and the representatives each); a fit that was killed goes on with them and ends with the
-        same labels. `n_estimators`, `n_init`, `max_iter`, `n_jobs`, `verbose` and, from 10,800 rows on, `n_clusters`
+        same labels. A URL of fsspec, such as ``s3://bucket/run``, will do, too. `n_estimators`, `n_init`, `max_iter`, `n_jobs`, `verbose` and, from 10,800 rows on, `n_clusters`
         may differ: a folder can be cut otherwise, or be given more members. It is yours to delete.
     random_state : int, RandomState, Generator or None, default=None
         The same number gives the same labels, for any `n_jobs`.
@@ -204,8 +203,8 @@ class USENC(RowEstimator):
         recipe = Recipe.of(self, rows.n_rows, CLUSTERS_IF_AUTO if self.n_clusters == "auto" else wanted)
         reporter = self._reporter()
         with (
-            ThreadEngine(self.n_jobs, reporter) as engine,
-            resume(self.checkpoint, self.random_state, rows, recipe, engine) as (seed, checkpoint),
+            engine_for(rows, self.n_jobs, reporter) as engine,
+            resume(self.checkpoint, self.random_state, rows, recipe.describe(), engine) as (seed, checkpoint),
         ):
             seeds = seed.spawn(3)
             with reporter.phase("survey"):
@@ -219,10 +218,11 @@ class USENC(RowEstimator):
                 joint = JOINTS[self.consensus].build(members, self.n_clusters, self.regularization, engine)
                 joined = joint.cut(self.n_clusters, self.n_init, self.max_iter, seeds[2], engine)
             reporter.close()
-        self._space, self._models, self.base_labels_ = space, models, as_array(labels)
-        self._joint, self._labels_seed, self._n_rows = joint, seeds[2], rows.n_rows
-        self._label_type = self.base_labels_.dtype
-        self._keep_joined(joined)
+        self._space, self._models, self._joint = space, models, joint
+        self._labels_seed, self._n_rows = seeds[2], rows.n_rows
+        self._label_type = np.dtype(recipe.label_type)
+        self._set_base_labels(as_array(labels), rows)
+        self._keep_joined(joined, rows)
         self.fit_profile_ = reporter.profile
         self._fingerprint = self._look_at(rows)
         return self
@@ -242,12 +242,10 @@ class USENC(RowEstimator):
         ndarray of shape (n_samples,), int32, or a pair of it and such an ndarray of float32
         """
         check_is_fitted(self)
-        rows = open_input(self, X, reset=False)
-        labels, confidence = np.empty(rows.n_rows, dtype=np.int32), np.empty(rows.n_rows, dtype=np.float32)
-        if not return_confidence:
-            return self._map_rows(rows, self._label, labels)
-        self._map_rows(rows, self._label_backed, Together(labels, confidence))
-        return labels, confidence
+        rows, place = open_input(self, X, reset=False), self._placement
+        if return_confidence:
+            return self._map_rows(rows, place.label_backed, [np.int32, np.float32])
+        return self._map_rows(rows, place.label, np.int32)
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Embedding of X by the consensus: rows of unit length, in which the clusters are compact.
@@ -263,8 +261,7 @@ class USENC(RowEstimator):
         """
         check_is_fitted(self)
         rows = open_input(self, X, reset=False)
-        out = np.empty((rows.n_rows, self._n_features_out), dtype=np.float32)
-        return self._map_rows(rows, lambda block: self._consensus.lift(self._edges(block)), out)
+        return self._map_rows(rows, self._placement.lift, np.float32, self._n_features_out)
 
     def cut(self, n_clusters: int, X: Any = None, *, consensus: str | None = None) -> USENC:
         """The same members joined to another number of clusters, without fitting again.
@@ -305,35 +302,45 @@ class USENC(RowEstimator):
             p, kept = self._consensus.spectrum.vectors.shape
             is_tree = isinstance(self._consensus, VotePartition)
             self._check_cut(n_clusters, *((p, "representatives") if is_tree else (kept,)))
-        reporter = self._console()
-        with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("consensus"):
-            rows = None if X is None else self._new_rows(self._open_fitted(X), self._space)
-            if rows is not None and "base_labels_" not in vars(self):
-                other.base_labels_ = base_labels(self._models, rows, self._label_type, engine)
+        reporter, raw = self._console(), None if X is None else self._open_fitted(X)
+        if raw is None and is_lazy(vars(self).get("base_labels_")):
+            raise ValueError("The rows are on a cluster, and this model does not hold them. Call cut(n_clusters, X).")
+        with engine_for(raw, self.n_jobs, reporter) as engine, reporter.phase("consensus"):
+            rows = None if raw is None else self._new_rows(raw, self._space)
+            if raw is not None and rows is not None and "base_labels_" not in vars(self):
+                here = None if raw.remote else base_labels(self._models, rows, self._label_type, engine)
+                other._set_base_labels(here, raw)
             if same and rows is None:
                 self._joint = other._joint = self._joint or self._join_again(None, None, engine)
             else:
                 other._joint = other._join_again(rows, None if same else n_clusters, engine)
             other.n_clusters = int(n_clusters)
             joined = other._joint.cut(int(n_clusters), self.n_init, self.max_iter, self._labels_seed, engine)
-        other._keep_joined(joined)
+        other._keep_joined(joined, raw)
         return other
 
     def _join_again(self, rows: Rows | None, n_clusters: int | None, engine: ThreadEngine) -> Joint:
         """The members joined anew to `n_clusters`, or if that is None, as they were before."""
         if "base_labels_" not in vars(self):
             raise ValueError("This model holds no rows: it came from a file. Call cut(n_clusters, X).")
-        members, kind = Ensemble(self._models, self.base_labels_, rows), JOINTS[self.consensus]
+        labels = None if is_lazy(self.base_labels_) else self.base_labels_
+        members, kind = Ensemble(self._models, labels, rows), JOINTS[self.consensus]
         if n_clusters is None:
             return kind.restore(members, self._consensus, self.regularization, engine)
         return kind.build(members, int(n_clusters), self.regularization, engine)
+
+    def _set_base_labels(self, labels: Any, rows: Rows) -> None:
+        """Keep the members' labels, or where rows are on a cluster, what gives them when they are asked for."""
+        if rows.remote:
+            label = partial(small_labels, self._models, self._label_type)
+            labels = self._map_rows(rows, label, self._label_type, len(self._models))
+        self.base_labels_ = labels
 
     def _check_parameters(self) -> None:
         check_integer("n_estimators", self.n_estimators, least=1)
         check_integer("base_max_iter", self.base_max_iter, least=1)
         check_choice("consensus", self.consensus, tuple(JOINTS))
-        if self.checkpoint is not None and not str(self.checkpoint):
-            raise ValueError("checkpoint is an empty string. Pass a folder, or None for no checkpoint.")
+        check_checkpoint(self.checkpoint)
         self._check_graph_parameters()
         try:
             low, high = self.base_clusters
@@ -355,27 +362,27 @@ class USENC(RowEstimator):
                 "clusters each can have together. Raise n_estimators or base_clusters."
             )
 
-    def _edges(self, block: Block) -> Edges:
-        """Edges of prepared rows to what the consensus is a partition of."""
-        return consensus_edges(self._models, self._consensus, block)
+    @property
+    def _placement(self) -> Placement:
+        """What places further rows."""
+        return Placement(self._models, self._consensus, self._majority)
 
     def _label(self, block: Block) -> npt.NDArray[np.int32]:
         """Clusters of prepared rows."""
-        return self._consensus.label(self._edges(block))
-
-    def _keep_joined(self, joined: Joined) -> None:
-        """Set what a fitted estimator has."""
-        self.labels_, self.confidence_, self._majority = joined.labels, joined.confidence, joined.majority
-        self._keep(joined.partition, joined.n_iter)
+        return self._placement.label(block)
 
     def _label_backed(self, block: Block) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """Clusters of prepared rows, and the share of members that back them."""
-        if self._majority is None:
-            raise ValueError(
-                "This model comes from a file of an older release, which did not keep what confidence needs."
-            )
-        labels = self._label(block)
-        return labels, share_backed(base_columns(self._models, block), labels, self._majority)
+        return self._placement.label_backed(block)
+
+    def _keep_joined(self, joined: Joined, rows: Rows | None) -> None:
+        """Set what a fitted estimator has."""
+        self._majority = joined.majority
+        self._keep(joined.partition, joined.n_iter)
+        self.labels_, self.confidence_ = joined.labels, joined.confidence
+        if rows is not None and rows.remote:
+            both = self._map_rows(rows, self._placement.label_backed, [np.int32, np.float32])
+            self.labels_, self.confidence_ = both
 
     def _marks(self, block: Block) -> npt.NDArray[np.int32]:
         """Base labels of prepared rows."""

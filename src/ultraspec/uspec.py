@@ -13,15 +13,22 @@ from sklearn.utils.validation import check_is_fitted
 from ultraspec import bipartite
 from ultraspec._callbacks import with_callbacks
 from ultraspec._estimator import RowEstimator, all_or_nothing
-from ultraspec._validation import check_choice, check_integer, open_input, seed_sequence, warn_user
-from ultraspec.engines import ThreadEngine
+from ultraspec._validation import check_checkpoint, check_choice, check_integer, open_input, plain
+from ultraspec.checkpoint import resume
+from ultraspec.engines import engine_for
 from ultraspec.linkage import Tree
 from ultraspec.partition import VotePartition, label_rows
-from ultraspec.phases import GraphOptions, LabelOptions, Model, choose_clusters, divide, embed
-from ultraspec.rows import Block, sample_indices, subset
-from ultraspec.space import PreparedRows
+from ultraspec.phases import GraphOptions, LabelOptions, Model, choose_clusters, divide, embed, warn_of_pieces
+from ultraspec.rows import Block, RowView, sample_indices, subset
+from ultraspec.space import PreparedRows, Space
 
 DISCRETIZE = ("kmeans", "representatives", "consensus")
+UNDECISIVE = (
+    "random_state",
+    "n_jobs",
+    "verbose",
+    "checkpoint",
+)  # parameters that do not decide labels, or are told apart
 
 
 class USPEC(RowEstimator):
@@ -66,6 +73,10 @@ class USPEC(RowEstimator):
     graph_rows : int or None, default=None
         Build the graph from a sample of so many rows, and label all rows by it in one pass. None takes all rows. For
         data of many millions of rows a million is plenty.
+    checkpoint : str or path, default=None
+        A folder, new or of an unfinished fit of the same data with the same parameters; a URL of fsspec, too. Of rows
+        that are not in memory, the result of each pass over all of them is kept there (p x p numbers at most): a fit
+        that was killed goes on after its last finished pass and ends with the same labels. It is yours to delete.
     random_state : int, RandomState, Generator or None, default=None
         The same number gives the same labels, for any `n_jobs`.
     n_jobs : int or None, default=None
@@ -143,6 +154,7 @@ class USPEC(RowEstimator):
         regularization: float = 1e-3,
         discretize: str = "kmeans",
         graph_rows: int | None = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -160,6 +172,7 @@ class USPEC(RowEstimator):
         self.regularization = regularization
         self.discretize = discretize
         self.graph_rows = graph_rows
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -184,29 +197,35 @@ class USPEC(RowEstimator):
         self._check_parameters()
         rows = open_input(self, X, reset=True)
         wanted = self._wanted_clusters(rows)
-        seeds = seed_sequence(self.random_state).spawn(4)
         reporter = self._reporter()
-        with ThreadEngine(self.n_jobs, reporter) as engine:
+        with (
+            engine_for(rows, self.n_jobs, reporter) as engine,
+            resume(self.checkpoint, self.random_state, rows, self._describe(), engine) as (seed, checkpoint),
+        ):
+            seeds = seed.spawn(4)
             with reporter.phase("survey"):
                 sample = self._sample(rows.n_rows, seeds[3])
                 source = rows if sample is None else subset(rows, sample)
-                space = self._survey(source, seeds[0], engine, sample)
+                kept = checkpoint.stage("space", lambda: self._survey(source, seeds[0], engine, sample).arrays())
+                space = Space.of_arrays(self.metric, kept)
             prepared, n_vectors = PreparedRows(source, space), self._n_vectors(wanted)
-            found = embed(prepared, GraphOptions.of(self), wanted, n_vectors, seeds[1:3], engine)
+            options, graph_options = self._label_options(), GraphOptions.of(self)
+            found = embed(prepared, graph_options, wanted, n_vectors, seeds[1:3], engine, stage=checkpoint.stage)
             edges = found.edges
             if sample is not None:
                 edges = bipartite.FoundEdges(self._new_rows(rows, space), found.index, found.sigma)
             with reporter.phase("labels"):
-                options, spectrum, tree = self._label_options(), found.spectrum, None
+                spectrum, tree = found.spectrum, None
                 if self.n_clusters == "auto":
                     wanted, tree = choose_clusters(spectrum, options, self.regularization, seeds[3], engine)
                 partition, n_iter = divide(spectrum, found.edges, wanted, options, seeds[3], engine, tree)
                 partition, labels = label_rows(edges, partition, engine)
             reporter.close()
-        self._warn_of_pieces(found.graph.pieces(), wanted)
+        warn_of_pieces(found.graph.pieces(), wanted, graph_options)
         self._space, self._edges, self._labels_seed, self._n_rows = space, edges, seeds[3], rows.n_rows
         self._keep(Model(found.index, found.sigma, partition), n_iter)
-        self.labels_, self.fit_profile_ = labels, reporter.profile
+        self.labels_ = self._map_rows(rows, self._model.label, np.int32) if rows.remote else labels
+        self.fit_profile_ = reporter.profile
         self._fingerprint = self._look_at(rows)
         return self
 
@@ -223,8 +242,7 @@ class USPEC(RowEstimator):
         ndarray of shape (n_samples,), int32
         """
         check_is_fitted(self)
-        rows = open_input(self, X, reset=False)
-        return self._map_rows(rows, self._label, np.empty(rows.n_rows, dtype=np.int32))
+        return self._map_rows(open_input(self, X, reset=False), self._model.label, np.int32)
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Spectral embedding of X: rows of unit length, in which the clusters are compact.
@@ -239,10 +257,8 @@ class USPEC(RowEstimator):
         ndarray of shape (n_samples, n_clusters), float32
         """
         check_is_fitted(self)
-        model = self._model
         rows = open_input(self, X, reset=False)
-        out = np.empty((rows.n_rows, self._n_features_out), dtype=np.float32)
-        return self._map_rows(rows, lambda block: model.partition.lift(model.edges(block)), out)
+        return self._map_rows(rows, self._model.lift, np.float32, self._n_features_out)
 
     def cut(self, n_clusters: int, X: Any = None, *, discretize: str | None = None) -> USPEC:
         """The same graph and eigenvectors cut into another number of clusters, without fitting again.
@@ -285,16 +301,22 @@ class USPEC(RowEstimator):
         p, kept = spectrum.vectors.shape
         self._check_cut(n_clusters, *((p, "representatives") if other.discretize == "consensus" else (kept,)))
         other.n_clusters = k = int(n_clusters)
-        reporter = self._console()
-        with ThreadEngine(self.n_jobs, reporter) as engine, reporter.phase("labels"):
-            other._edges = edges = self._fitted_edges(X, engine)
+        reporter, edges = self._console(), self._fitted_edges(X)
+        rows = edges.rows if isinstance(edges, bipartite.FoundEdges) else None
+        with engine_for(rows, self.n_jobs, reporter) as engine, reporter.phase("labels"):
+            if rows is not None and X is not None:
+                edges = bipartite.find_edges(rows, model.index, model.sigma, engine)
+            other._edges = edges
             sample = self._sample(len(edges), self._labels_seed) if other.discretize == "kmeans" else None
             graph_edges = edges if sample is None else edges[sample]
             partition, n_iter = divide(
                 spectrum, graph_edges, k, other._label_options(), self._labels_seed, engine, tree
             )
-            partition, other.labels_ = label_rows(edges, partition, engine)
+            partition, labels = label_rows(edges, partition, engine)
         other._keep(replace(model, partition=partition), n_iter)
+        if isinstance(rows, RowView) and rows.remote:
+            labels = self._map_rows(rows.rows, other._model.label, np.int32)
+        other.labels_ = labels
         return other
 
     def _check_parameters(self) -> None:
@@ -305,6 +327,7 @@ class USPEC(RowEstimator):
                 "groups of representatives. Raise n_representatives."
             )
         check_choice("discretize", self.discretize, DISCRETIZE)
+        check_checkpoint(self.checkpoint)
         if self.graph_rows is not None:
             check_integer("graph_rows", self.graph_rows, least=1, other=" or None")
             if self.n_clusters != "auto" and self.graph_rows < self.n_clusters:
@@ -329,6 +352,11 @@ class USPEC(RowEstimator):
         own = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 0))
         return sample_indices(n_rows, int(self.graph_rows), np.random.default_rng(own))
 
+    def _describe(self) -> dict[str, Any]:
+        """What decides the labels beside data and seed, for a checkpoint."""
+        parameters = {name: value for name, value in self.get_params().items() if name not in UNDECISIVE}
+        return {"estimator": "USPEC", **{name: plain(value) for name, value in parameters.items()}}
+
     def _label_options(self) -> LabelOptions:
         return LabelOptions(self.discretize, int(self.n_init), int(self.max_iter))
 
@@ -352,30 +380,13 @@ class USPEC(RowEstimator):
         self.eigenvalues_ = model.partition.spectrum.eigenvalues
         self._n_features_out = model.partition.n_vectors
 
-    def _fitted_edges(self, X: Any, engine: ThreadEngine) -> bipartite.Edges | bipartite.FoundEdges:
+    def _fitted_edges(self, X: Any) -> bipartite.Edges | bipartite.FoundEdges:
         if X is None:
             if self._edges is None:
                 raise ValueError("This model holds no rows: it came from a file or is a copy. Call cut(n_clusters, X).")
             return self._edges
         rows = self._new_rows(self._open_fitted(X), self._space)
-        return bipartite.find_edges(rows, self._model.index, self._model.sigma, engine)
-
-    def _warn_of_pieces(self, sizes: npt.NDArray[np.int64], k: int) -> None:
-        if len(sizes) <= k:
-            return
-        shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (", ..." if len(sizes) > 5 else "")
-        done = (
-            f"Faint edges (regularization={self.regularization:g}) joined them, so clusters follow the larger pieces"
-            if self.regularization > 0
-            else "regularization=0 leaves them apart, so which pieces share a cluster is arbitrary"
-        )
-        warn_user(
-            f"The graph is in {len(sizes)} pieces that share no edge (rows: {shown}; smallest {sizes[-1]:,}), more "
-            f"than the {k} clusters. {done}. To change this, raise n_clusters if the pieces are real, "
-            f"raise n_neighbors (now {self.n_neighbors}) or lower n_representatives (now {self.n_representatives}) to "
-            "join them, or drop outliers.",
-            UserWarning,
-        )
+        return bipartite.FoundEdges(rows, self._model.index, self._model.sigma)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without the rows' edges: a model in a file stays small."""

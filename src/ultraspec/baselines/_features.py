@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Span
-from ultraspec.rows import Block, Rows
+from ultraspec.rows import Block, Rows, Span
 
 CHUNK_ROWS = 2048
 

@@ -21,13 +21,12 @@ from ultraspec.kmeans import (
     Labels,
     Points,
     RowPoints,
-    Span,
     Squares,
     Sums,
     Weights,
     lloyd,
 )
-from ultraspec.rows import ArrayRows, Block, Rows
+from ultraspec.rows import ArrayRows, Block, Rows, Span
 from ultraspec.shadow import Shadow
 
 MANY_ROWS = 2**18  # beyond, several starts are compared on a sample

@@ -15,9 +15,9 @@ import scipy.spatial
 from ultraspec._kernels.pairs import nearest_rows
 from ultraspec.baselines._guard import guard_bytes
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import FEW_FEATURES, Span, shadow_table
+from ultraspec.kmeans import FEW_FEATURES, shadow_table
 from ultraspec.neighbors import rounding_bound
-from ultraspec.rows import Block, Rows
+from ultraspec.rows import Block, Rows, Span
 from ultraspec.shadow import Shadow
 
 ROWS, OTHERS = 1024, 2048  # rows that meet so many others at once: a temporary of 8 MB

@@ -16,7 +16,8 @@ from ultraspec._kernels.votes import add_votes, assign_votes
 from ultraspec.baselines._ensemble import Ensemble, Found, Labels
 from ultraspec.discretize import renumber
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Assign, Centers, Clustering, Points, Span, Squares, Sums, lloyd
+from ultraspec.kmeans import Assign, Centers, Clustering, Points, Squares, Sums, lloyd
+from ultraspec.rows import Span
 
 ZERO, ONE = np.zeros(1, dtype=np.float32), np.ones(1, dtype=np.float32)
 

@@ -11,8 +11,8 @@ from ultraspec._validation import check_choice, check_number, warn_user
 from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._kmeans import WeightedPoints, dense, lite_kmeans
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Clustering, Span
-from ultraspec.rows import Block, Rows
+from ultraspec.kmeans import Clustering
+from ultraspec.rows import Block, Rows, Span
 from ultraspec.space import Space
 
 LEAST_DEGREE = 1e-12  # share of the mean degree that a row has at least

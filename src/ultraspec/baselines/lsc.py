@@ -17,9 +17,9 @@ from ultraspec.baselines._kmeans import dense, draw, lite_kmeans
 from ultraspec.bipartite import Edges, FoundEdges, connect, sum_graph, transfer_cut
 from ultraspec.discretize import EmbeddedPoints
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Clustering, Span
+from ultraspec.kmeans import Clustering
 from ultraspec.neighbors import RepresentativeIndex
-from ultraspec.rows import Rows
+from ultraspec.rows import Rows, Span
 from ultraspec.space import Space
 
 LEAST_EIGENVALUE = 1e-10
@@ -226,5 +226,6 @@ def weigh(rows: Rows, index: RepresentativeIndex, sigma: float, engine: ThreadEn
     if not keep:
         return FoundEdges(rows, index, sigma)
     edges, _ = connect(rows, index, engine)
-    engine.map(lambda span: edges.weigh(slice(*span), sigma), edges.blocks())
+    assert isinstance(edges, Edges)
+    edges.map(lambda part, _: part.weigh(sigma), engine)
     return edges

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 from ultraspec.progress import Silent
+from ultraspec.rows import Block, Rows, Span
+from ultraspec.rows._base import MOST_GROUPS, even_runs
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-MOST_GROUPS = 32
 
 
 class _BlasGuard:
@@ -195,24 +195,59 @@ class ThreadEngine:
     ) -> R:
         """Reduce tasks to one result: ``step(result, task)`` adds a task in place, ``merge(a, b)`` joins two results.
 
-        Tasks are cut into at most `most_groups` runs of neighbours. Each run has one result of its own, and results
-        are merged as a fixed binary tree: the outcome depends on the tasks alone, not on threads or timing, and only
-        a few results are alive at once.
+        Tasks are cut into at most `most_groups` runs of neighbours, see `fold_runs`.
         """
-        n_groups = max(1, min(most_groups, MOST_GROUPS, len(tasks)))
-        bounds = [len(tasks) * g // n_groups for g in range(n_groups + 1)]
+        return self.fold_runs(even_runs(tasks, most_groups), start, step, merge)
 
-        def run(group: int) -> R:
+    def fold_runs(
+        self,
+        runs: Sequence[Sequence[T]],
+        start: Callable[[], R],
+        step: Callable[[R, T], None],
+        merge: Callable[[R, R], R],
+    ) -> R:
+        """`fold` for tasks that are cut into runs already.
+
+        Each run has one result of its own, and results are merged as a fixed binary tree: the outcome depends on the
+        runs alone, not on threads or timing, and only a few results are alive at once.
+        """
+
+        def add_up(run: Sequence[T]) -> R:
             result = start()
-            for task in tasks[bounds[group] : bounds[group + 1]]:
+            for task in run:
                 step(result, task)
                 self.reporter.advance()
             return result
 
-        self.reporter.begin_pass(len(tasks))
-        merged = merge_tree(self._run(run, range(n_groups)), merge)
+        self.reporter.begin_pass(sum(map(len, runs)))
+        merged = merge_tree(self._run(add_up, runs), merge)
         self.reporter.measure()
         return merged
+
+    def map_rows(self, rows: Rows, function: Callable[[Block, Span], R]) -> list[R]:
+        """Results of ``function(block, span)`` for each block of the rows, in order."""
+        return self.map(lambda span: function(rows.read(*span), span), rows.blocks())
+
+    def fold_rows(
+        self,
+        rows: Rows,
+        start: Callable[[], R],
+        step: Callable[[R, Block, Span], None],
+        merge: Callable[[R, R], R],
+        *,
+        most_groups: int = MOST_GROUPS,
+    ) -> R:
+        """Reduce the blocks of rows to one result as `fold` does: ``step(result, block, span)`` adds a block.
+
+        Functions given here and to `map_rows` may run in other processes: they must hold neither rows nor an engine.
+        """
+        return self.fold_runs(
+            rows.runs(most_groups), start, lambda result, span: step(result, rows.read(*span), span), merge
+        )
+
+    def apply(self, function: Callable[..., R], *args: Any) -> R:
+        """``function(*args, engine)``: work on something small, for which one thread engine is enough."""
+        return function(*args, self)
 
 
 def merge_tree(results: Iterable[R], merge: Callable[[R, R], R]) -> R:

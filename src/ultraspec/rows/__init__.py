@@ -5,7 +5,7 @@ indices (`take`), and cuts itself into blocks. The block boundaries depend on th
 number of threads, so that sums taken block by block are the same on any machine.
 """
 
-from ultraspec.rows._base import Block, Rows, sample_indices
+from ultraspec.rows._base import Block, Rows, RowView, Span, is_lazy, sample_indices
 from ultraspec.rows._file import FileRows
 from ultraspec.rows._open import check_path, open_rows
 from ultraspec.rows.memory import ArrayRows, SparseRows, subset
@@ -14,9 +14,12 @@ __all__ = [
     "ArrayRows",
     "Block",
     "FileRows",
+    "RowView",
     "Rows",
+    "Span",
     "SparseRows",
     "check_path",
+    "is_lazy",
     "open_rows",
     "sample_indices",
     "subset",

@@ -1,0 +1,266 @@
+"""Rows of a Dask array or data frame: known by their shape here, read where their chunks are.
+
+Chunks of the first axis are the pieces that tasks work on. An array that is cut along its columns, too, is cut anew;
+lengths that are not known are counted first. Chunks may be NumPy arrays, SciPy sparse matrices or pandas frames.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from ultraspec.rows._base import BLOCK_VALUES, MOST_BLOCK_ROWS, Block, Rows, RowView, Span, cut_span
+from ultraspec.rows.memory import ArrayRows, SparseRows
+
+T = TypeVar("T")
+
+
+class DaskRows(Rows):
+    """Rows of a Dask array.
+
+    Attributes
+    ----------
+    array : dask.array.Array
+        The array, of one chunk along its columns.
+    lengths : ndarray of int64
+        Rows of each chunk.
+    chunks : list of Delayed
+        The chunks.
+    """
+
+    in_memory = False
+    remote = True
+
+    def __init__(self, array: Any, lengths: npt.NDArray[np.int64] | None, names: list[str] | None = None) -> None:
+        self.array, self.names = array, names
+        self.n_features, self.dtype = int(array.shape[1]), np.dtype(array.dtype)
+        self.sparse = scipy.sparse.issparse(array._meta)
+        self.chunks = array.to_delayed()[:, 0].tolist()
+        if lengths is None:
+            lengths = count_rows(array, self.chunks)
+        self.lengths = lengths
+        self.bounds = np.concatenate([[0], np.cumsum(lengths)])
+        self.n_rows = int(self.bounds[-1])
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of one block."""
+        return min(1024, super().block_rows) if self.sparse and self.n_rows > 1024 else super().block_rows
+
+    @property
+    def filled(self) -> list[int]:
+        """Chunks that have rows."""
+        return np.flatnonzero(self.lengths).tolist()
+
+    def blocks(self) -> list[Span]:
+        """Ranges that cover all rows in order; none reaches over the end of a chunk."""
+        return [span for run in self.runs(0) for span in run]
+
+    def runs(self, most: int) -> list[Sequence[Span]]:  # noqa: ARG002
+        """The blocks of each chunk that has rows."""
+        return chunk_runs(self.lengths, self.block_rows)
+
+    def read(self, start: int, stop: int) -> Block:
+        """Rows ``start .. stop``, brought here."""
+        return self.take(np.arange(start, stop))
+
+    def take(self, indices: npt.NDArray[np.int64]) -> Block:
+        """Rows at `indices`, brought here."""
+        parts = self.gather(indices, _same)
+        if self.sparse:
+            return scipy.sparse.vstack(parts, format="csr")
+        return np.concatenate(parts) if parts else np.empty((0, self.n_features), dtype=self.dtype)
+
+    def gather(self, indices: npt.NDArray[np.int64], function: Callable[[Block], T]) -> list[T]:
+        """Results of `function` for the rows at `indices`, made where they are."""
+        import dask
+
+        from ultraspec.engines.dask import compute_all, pack
+
+        cuts = np.searchsorted(indices, self.bounds)
+        state, call = pack(function), dask.delayed(_take, pure=False)
+        return compute_all(
+            call(state.key, state, self.chunks[number], indices[low:high] - self.bounds[number])
+            for number, (low, high) in enumerate(itertools.pairwise(cuts))
+            if low < high
+        )
+
+    def __getstate__(self) -> None:
+        raise TypeError("Rows of a Dask collection are not sent to workers: they are there.")
+
+
+def chunk_runs(lengths: npt.NDArray[np.int64], step: int) -> list[Sequence[Span]]:
+    """Blocks of at most `step` rows of each chunk that has rows."""
+    bounds = np.concatenate([[0], np.cumsum(lengths)]).tolist()
+    return [cut_span((low, high), step) for low, high in itertools.pairwise(bounds) if low < high]
+
+
+def source_of(rows: Rows) -> Any:
+    """The row source behind all views."""
+    while isinstance(rows, RowView):
+        rows = rows.rows
+    return rows
+
+
+def open_dask(X: Any, *, count: bool) -> DaskRows:
+    """Rows of a Dask array or data frame; `count` rows of chunks whose lengths are not known, which reads them."""
+    names = None
+    if hasattr(X, "to_delayed") and hasattr(X, "columns"):
+        X, names = _frame_to_array(X)
+    if not hasattr(X, "chunks"):
+        raise TypeError(f"X is a Dask {type(X).__name__}, which has no columns. Pass a dask.array or a data frame.")
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got a {X.ndim}D dask.array instead. Reshape it: X.reshape(-1, 1) for one feature."
+        )
+    if X.dtype.kind not in "biuf":
+        raise TypeError(f"X must hold numbers, got {X.dtype}. Turn it into numbers first, for example into seconds.")
+    if len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    lengths = np.array(X.chunks[0], dtype=np.float64)
+    known = not np.isnan(lengths).any()
+    if known:
+        return DaskRows(X, lengths.astype(np.int64), names)
+    return DaskRows(X, None if count else np.zeros(len(lengths), dtype=np.int64), names)
+
+
+def count_rows(array: Any, chunks: list[Any]) -> npt.NDArray[np.int64]:
+    """Rows of each chunk."""
+    import dask
+
+    from ultraspec.engines.dask import compute_all
+
+    del array
+    return np.array(compute_all(dask.delayed(_length, pure=False)(chunk) for chunk in chunks), dtype=np.int64)
+
+
+def _frame_to_array(frame: Any) -> tuple[Any, list[str] | None]:
+    """A data frame's numbers as an array, chunk by chunk, and the names of its columns, if they have some."""
+    import dask
+    import dask.array as da
+
+    from ultraspec._validation import refuse_words
+
+    meta = frame._meta
+    refuse_words(meta)
+    dtype = np.result_type(*(_number_type(kind) for kind in meta.dtypes))
+    values = dask.delayed(_frame_values, pure=True)
+    parts = [
+        da.from_delayed(values(part, dtype), shape=(np.nan, len(meta.columns)), dtype=dtype)
+        for part in frame.to_delayed()
+    ]
+    names = list(meta.columns)
+    return da.concatenate(parts, allow_unknown_chunksizes=True), names if _all_strings(names) else None
+
+
+def _all_strings(names: list[Any]) -> bool:
+    return all(isinstance(name, str) for name in names)
+
+
+def _number_type(kind: Any) -> Any:
+    """The NumPy type of a column: floats for what may have gaps."""
+    return kind if isinstance(kind, np.dtype) and kind.kind in "biuf" else np.dtype(np.float64)
+
+
+def _frame_values(frame: Any, dtype: Any) -> npt.NDArray[Any]:
+    return np.asarray(frame.to_numpy(dtype=dtype, na_value=np.nan) if dtype.kind == "f" else frame.to_numpy(dtype))
+
+
+def map_lazily(rows: Rows, function: Callable[[Block], Any], dtype: Any, width: int | None, name: str) -> Any:
+    """A Dask array, chunked as the rows are, of what `function` makes of their blocks: vectors, or `width` columns.
+
+    For a list of types, one array each, of the values of a tuple.
+    """
+    if isinstance(dtype, list):
+        return tuple(map_lazily(rows, partial(_item, function, i), each, width, name) for i, each in enumerate(dtype))
+    import dask.array as da
+
+    from ultraspec.engines.dask import pack
+
+    source = source_of(rows)
+    step = max(1, min(MOST_BLOCK_ROWS, BLOCK_VALUES // max(1, source.n_features)))
+    state = pack((rows.over(None), function, step, source.bounds, np.dtype(dtype), width))
+    shape: dict[str, Any] = {"drop_axis": 1} if width is None else {"chunks": (source.array.chunks[0], (width,))}
+    meta = np.empty((0,) if width is None else (0, 0), dtype=dtype)
+    given = {
+        "token_of": state.key,
+        "payload": state,
+        "meta": meta,
+        "dtype": dtype,
+        "name": f"{name}-{uuid.uuid4().hex}",
+    }
+    return da.map_blocks(_map_chunk, source.array, **given, **shape)
+
+
+def _item(function: Callable[[Block], Any], place: int, block: Block) -> Any:
+    return function(block)[place]
+
+
+# What runs on workers.
+
+
+def chunk_rows(view: Any, chunk: Any, first: int) -> Rows:
+    """A chunk, whose first row has the number `first`, seen as a `view` sees it."""
+    source = _Chunk(_matrix(chunk), first)
+    return source if view is None else view.over(source)
+
+
+class _Chunk(Rows):
+    """Rows of one chunk, by their numbers in the whole."""
+
+    def __init__(self, matrix: Any, first: int) -> None:
+        self._rows: Rows = SparseRows(matrix) if scipy.sparse.issparse(matrix) else ArrayRows(matrix)
+        self._first = first
+
+    def read(self, start: int, stop: int) -> Block:
+        """Rows ``start .. stop``."""
+        return self._rows.read(start - self._first, stop - self._first)
+
+    def take(self, indices: npt.NDArray[np.int64]) -> Block:
+        """Rows at `indices`."""
+        return self._rows.take(indices - self._first)
+
+
+def _matrix(chunk: Any) -> Any:
+    if scipy.sparse.issparse(chunk):
+        chunk = chunk.tocsr()
+        if not chunk.has_canonical_format:
+            chunk = chunk.copy()
+            chunk.sum_duplicates()
+        return chunk
+    return np.asarray(chunk)
+
+
+def _map_chunk(chunk: Any, token_of: str, payload: bytes, block_id: Any = None) -> npt.NDArray[Any]:
+    from ultraspec.engines.dask import one_blas_thread, unpack
+
+    view, function, step, bounds, dtype, width = unpack(token_of, payload)
+    n = int(chunk.shape[0])
+    out = np.empty(n if width is None else (n, width), dtype=dtype)
+    first = 0 if block_id is None else int(bounds[block_id[0]])
+    with one_blas_thread():
+        rows = chunk_rows(view, chunk, first)
+        for low, high in cut_span((0, n), step):
+            out[low:high] = function(rows.read(first + low, first + high))
+    return out
+
+
+def _take(token: str, payload: bytes, chunk: Any, indices: npt.NDArray[np.int64]) -> Any:
+    from ultraspec.engines.dask import unpack
+
+    return unpack(token, payload)(_matrix(chunk)[indices])
+
+
+def _same(block: Block) -> Block:
+    return block
+
+
+def _length(chunk: Any) -> int:
+    return int(chunk.shape[0])
