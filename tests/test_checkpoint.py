@@ -19,6 +19,7 @@ import scipy.sparse
 from common import ROOT, blobs, documents
 
 from ultraspec import USENC, checkpoint, datasets, members
+from ultraspec._folders import Folder
 from ultraspec.members import run_members
 
 X, _ = datasets.generate("sf", 3000, random_state=0)
@@ -221,7 +222,7 @@ def forge(path, change):
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files if name != "digest"}
     change(arrays)
-    np.savez(path, **arrays, digest=np.array(folder._digest(2, arrays)))
+    np.savez(path, **arrays, digest=np.array(folder._digest("2", arrays)))
 
 
 FORGERIES = {

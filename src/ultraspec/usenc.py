@@ -70,10 +70,10 @@ class USENC(RowEstimator):
         the first member's representatives by how many members put them into one small cluster, and rows vote: steadier
         over seeds, and follows long and uneven clusters better.
     checkpoint : str or path, default=None
-        A folder, new or of an unfinished fit of the same data with the same parameters. Finished members are written
-        there (a byte per row and the representatives each); a fit that was killed goes on with them and ends with the
-        same labels. A URL of fsspec, such as ``s3://bucket/run``, will do, too. `n_estimators`, `n_init`, `max_iter`, `n_jobs`, `verbose` and, from 10,800 rows on, `n_clusters`
-        may differ: a folder can be cut otherwise, or be given more members. It is yours to delete.
+        A folder, new or of an unfinished fit of the same data with the same parameters; a URL of fsspec, too. Finished
+        members are written there (a byte per row and the representatives each); a fit that was killed goes on with them
+        and ends with the same labels. `n_estimators`, `n_init`, `max_iter`, `n_jobs`, `verbose` and, from 10,800 rows
+        on, `n_clusters` may differ: a folder can be cut otherwise, or be given more members. It is yours to delete.
     random_state : int, RandomState, Generator or None, default=None
         The same number gives the same labels, for any `n_jobs`.
     n_jobs : int or None, default=None
@@ -243,9 +243,8 @@ class USENC(RowEstimator):
         """
         check_is_fitted(self)
         rows, place = open_input(self, X, reset=False), self._placement
-        if return_confidence:
-            return self._map_rows(rows, place.label_backed, [np.int32, np.float32])
-        return self._map_rows(rows, place.label, np.int32)
+        wanted = (place.label_backed, [np.int32, np.float32]) if return_confidence else (place.label, np.int32)
+        return self._map_rows(rows, *wanted)
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Embedding of X by the consensus: rows of unit length, in which the clusters are compact.
@@ -303,8 +302,6 @@ class USENC(RowEstimator):
             is_tree = isinstance(self._consensus, VotePartition)
             self._check_cut(n_clusters, *((p, "representatives") if is_tree else (kept,)))
         reporter, raw = self._console(), None if X is None else self._open_fitted(X)
-        if raw is None and is_lazy(vars(self).get("base_labels_")):
-            raise ValueError("The rows are on a cluster, and this model does not hold them. Call cut(n_clusters, X).")
         with engine_for(raw, self.n_jobs, reporter) as engine, reporter.phase("consensus"):
             rows = None if raw is None else self._new_rows(raw, self._space)
             if raw is not None and rows is not None and "base_labels_" not in vars(self):
@@ -324,6 +321,8 @@ class USENC(RowEstimator):
         if "base_labels_" not in vars(self):
             raise ValueError("This model holds no rows: it came from a file. Call cut(n_clusters, X).")
         labels = None if is_lazy(self.base_labels_) else self.base_labels_
+        if labels is None and rows is None:
+            raise ValueError("The rows are on a cluster, and this model does not hold them. Call cut(n_clusters, X).")
         members, kind = Ensemble(self._models, labels, rows), JOINTS[self.consensus]
         if n_clusters is None:
             return kind.restore(members, self._consensus, self.regularization, engine)
@@ -379,10 +378,9 @@ class USENC(RowEstimator):
         """Set what a fitted estimator has."""
         self._majority = joined.majority
         self._keep(joined.partition, joined.n_iter)
-        self.labels_, self.confidence_ = joined.labels, joined.confidence
+        self.labels_, self.confidence_, place = joined.labels, joined.confidence, self._placement
         if rows is not None and rows.remote:
-            both = self._map_rows(rows, self._placement.label_backed, [np.int32, np.float32])
-            self.labels_, self.confidence_ = both
+            self.labels_, self.confidence_ = self._map_rows(rows, place.label_backed, [np.int32, np.float32])
 
     def _marks(self, block: Block) -> npt.NDArray[np.int32]:
         """Base labels of prepared rows."""
