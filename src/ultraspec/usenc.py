@@ -136,6 +136,7 @@ class USENC(RowEstimator):
     """
 
     _per_row = ("labels_", "base_labels_", "confidence_")
+    _source: Rows | None = None  # rows on a cluster, which cost nothing to hold
 
     def __init__(
         self,
@@ -221,6 +222,7 @@ class USENC(RowEstimator):
         self._space, self._models, self._joint = space, models, joint
         self._labels_seed, self._n_rows = seeds[2], rows.n_rows
         self._label_type = np.dtype(recipe.label_type)
+        self._source = rows if rows.remote else None
         self._set_base_labels(as_array(labels), rows)
         self._keep_joined(joined, rows)
         self.fit_profile_ = reporter.profile
@@ -259,8 +261,7 @@ class USENC(RowEstimator):
         ndarray of shape (n_samples, n_clusters), float32
         """
         check_is_fitted(self)
-        rows = open_input(self, X, reset=False)
-        return self._map_rows(rows, self._placement.lift, np.float32, self._n_features_out)
+        return self._map_rows(open_input(self, X, reset=False), self._placement.lift, np.float32, self._n_features_out)
 
     def cut(self, n_clusters: int, X: Any = None, *, consensus: str | None = None) -> USENC:
         """The same members joined to another number of clusters, without fitting again.
@@ -301,14 +302,14 @@ class USENC(RowEstimator):
             p, kept = self._consensus.spectrum.vectors.shape
             is_tree = isinstance(self._consensus, VotePartition)
             self._check_cut(n_clusters, *((p, "representatives") if is_tree else (kept,)))
-        reporter, raw = self._console(), None if X is None else self._open_fitted(X)
+        reporter, raw = self._console(), self._source if X is None else self._open_fitted(X)
         with engine_for(raw, self.n_jobs, reporter) as engine, reporter.phase("consensus"):
             rows = None if raw is None else self._new_rows(raw, self._space)
             if raw is not None and rows is not None and "base_labels_" not in vars(self):
                 here = None if raw.remote else base_labels(self._models, rows, self._label_type, engine)
                 other._set_base_labels(here, raw)
-            if same and rows is None:
-                self._joint = other._joint = self._joint or self._join_again(None, None, engine)
+            if same and X is None:
+                self._joint = other._joint = self._joint or self._join_again(rows, None, engine)
             else:
                 other._joint = other._join_again(rows, None if same else n_clusters, engine)
             other.n_clusters = int(n_clusters)
@@ -370,10 +371,6 @@ class USENC(RowEstimator):
         """Clusters of prepared rows."""
         return self._placement.label(block)
 
-    def _label_backed(self, block: Block) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """Clusters of prepared rows, and the share of members that back them."""
-        return self._placement.label_backed(block)
-
     def _keep_joined(self, joined: Joined, rows: Rows | None) -> None:
         """Set what a fitted estimator has."""
         self._majority = joined.majority
@@ -397,6 +394,7 @@ class USENC(RowEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without what `cut` can make again from the base labels or the rows."""
         state = dict(super().__getstate__())
+        state.pop("_source", None)
         if "_joint" in state:
             state["_joint"] = None
         return state

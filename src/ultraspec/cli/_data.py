@@ -28,7 +28,7 @@ def label_blocks(model: Any, rows: Rows, reporter: Silent) -> Generator[tuple[np
 
     def label(span: tuple[int, int]) -> tuple[npt.NDArray[Any], ...]:
         block = model._prepare_new(source, span)
-        return model._label_backed(block) if backed else (model._label(block),)
+        return model._placement.label_backed(block) if backed else (model._label(block),)
 
     with ThreadEngine(model.n_jobs) as engine, reporter.phase("labels"):
         reporter.begin_pass(len(spans))
