@@ -14,14 +14,21 @@ from ultraspec import bipartite
 from ultraspec.bipartite import Edges, Graph
 from ultraspec.engines import ThreadEngine
 from ultraspec.rows import ArrayRows
+from ultraspec.rows._base import cut_span, even_runs
 
 TAUS = st.sampled_from([0.0, 1e-4, 1e-3, 1e-1])
 # float32 distances shift an exponent by a share of its size, so affinities far below one are good to fewer digits
 RTOL, ATOL = 1e-5, 1e-7
 
 
-def spans(n, step):
-    return [(low, min(low + step, n)) for low in range(0, n, step)]
+class Cut:
+    """Rows that are cut into blocks of a given size."""
+
+    def __init__(self, n, step):
+        self._blocks = cut_span((0, n), step)
+
+    def runs(self, most):
+        return even_runs(self._blocks, most)
 
 
 def connected(case, engine, exact=True):
@@ -34,7 +41,7 @@ def reduced(case, engine, step=64):
     """Transition edges and the graph of the library, and the oracle's B from the same neighbours."""
     index, edges, sigma = connected(case, engine)
     B = oracle.affinity(edges.ids, np.sqrt(edges.weights.astype(np.float64)), sigma, case.p)
-    graph = bipartite.reduce_graph(edges, sigma, case.p, spans(case.n, step), engine)
+    graph = bipartite.reduce_graph(edges, sigma, case.p, Cut(case.n, step), engine)
     return index, edges, graph, B
 
 
@@ -119,7 +126,7 @@ def test_whole_graph_from_the_same_representatives(case, engine):
 @given(case=cases())
 def test_new_edges_are_the_fitted_ones(case, engine):
     index, edges, sigma = connected(case, engine)
-    bipartite.reduce_graph(edges, sigma, case.p, spans(case.n, 16), engine)
+    bipartite.reduce_graph(edges, sigma, case.p, Cut(case.n, 16), engine)
     for rows in (slice(None), slice(0, 1), slice(case.n // 2, None)):
         new = bipartite.new_edges(case.X[rows], index, sigma)
         assert new.ids.tobytes() == edges.ids[rows].tobytes()
@@ -141,7 +148,7 @@ def test_far_row_keeps_its_proportions(engine):
     ids = np.array([[0, 1], [1, 0], [2, 0]], dtype=np.uint16)
     distances = np.array([[1, 2], [0.5, 1], [300, 301]])
     edges = Edges(ids, (distances**2).astype(np.float32))
-    graph = bipartite.reduce_graph(edges, 2.0, 3, [(0, 3)], engine)
+    graph = bipartite.reduce_graph(edges, 2.0, 3, Cut(3, 3), engine)
     B = oracle.affinity(ids, distances, 2.0, 3)
     assert np.exp(-(distances[2] ** 2) / 8).max() == 0.0
     assert B[2].sum() == pytest.approx(oracle.EPS)
@@ -155,7 +162,7 @@ def test_pieces(engine):
     ids = np.array([[0, 1]] * 4 + [[1, 2]] * 3 + [[3, 3]] * 2 + [[5, 6]] * 6, dtype=np.uint16)
     ids[7:9] = [3, 4]
     edges = Edges(ids, np.tile(np.array([0.25, 1.0], dtype=np.float32), (len(ids), 1)))
-    graph = bipartite.reduce_graph(edges, 1.0, 8, spans(len(ids), 4), engine)
+    graph = bipartite.reduce_graph(edges, 1.0, 8, Cut(len(ids), 4), engine)
     assert graph.pieces().tolist() == [7, 6, 2]
     assert graph.counts.tolist() == [4, 3, 0, 2, 0, 6, 0, 0]
 

@@ -256,14 +256,15 @@ def _run_on_cluster(
             waiting -= done
             pending -= done  # partial results that the tree has merged need not be kept
         return list(client.gather(results))
-    except KilledWorker as error:
+    except BaseException as error:
+        client.cancel([*waiting, *results], force=True)
+        if not isinstance(error, KilledWorker):
+            raise
         raise MemoryError(
             "Workers died again and again in the same task, most likely since they ran out of memory. Cut the data "
             "into smaller chunks (X = X.rechunk({0: ...}), about 64 MB each), or give workers more memory or fewer "
             f"threads. Dask said: {error}"
         ) from error
-    finally:
-        client.cancel([*waiting, *results], force=True)
 
 
 def _raise_if_out_of_memory(client: Any) -> None:

@@ -85,9 +85,15 @@ class DaskRows(Rows):
         from ultraspec.engines.dask import compute_all, pack
 
         cuts = np.searchsorted(indices, self.bounds)
-        state, call = pack(function), dask.delayed(_take, pure=False)
+        state, call, name = pack(function), dask.delayed(_take, pure=False), f"take-{uuid.uuid4().hex}"
         return compute_all(
-            call(state.key, state, self.chunks[number], indices[low:high] - self.bounds[number])
+            call(
+                state.key,
+                state,
+                self.chunks[number],
+                indices[low:high] - self.bounds[number],
+                dask_key_name=(name, number),
+            )
             for number, (low, high) in enumerate(itertools.pairwise(cuts))
             if low < high
         )
