@@ -13,6 +13,7 @@ import contextlib
 import copy
 import itertools
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -29,7 +30,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 STATES_KEPT = 16  # by a worker: one per pass that runs at the moment
-LOOK_SECONDS = 0.5  # between looks at the state of the cluster
+LOOK_SECONDS = 0.01  # between looks for finished tasks
 STUCK_SECONDS = 30.0  # without a finished task, all workers being out of memory
 
 
@@ -229,42 +230,46 @@ def _run_on_cluster(
     advance: Callable[[], None],
     closed: threading.Event | None,
 ) -> list[Any]:
-    from distributed import wait
+    from distributed import as_completed
     from distributed.scheduler import KilledWorker
 
-    results = client.compute(list(wanted), retries=0)
+    results = client.compute(list(wanted))
     pending = set(results if wanted is leaves else client.compute(list(leaves)))
-    waiting, idle = {*pending, *results}, 0.0
+    waiting = {*pending, *results}
+    kept, futures, ready = set(results), list(waiting), as_completed(waiting)
+    last = time.monotonic()
     try:
         while waiting:
             if closed is not None and closed.is_set():
                 raise CancelledError("the engine was closed while a pass of it was running")
-            try:
-                done = wait(waiting, timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED").done
-            except TimeoutError:
-                idle += LOOK_SECONDS
-                if idle >= STUCK_SECONDS:
+            done = ready.next_batch(block=False)
+            if not done:
+                time.sleep(LOOK_SECONDS)
+                if time.monotonic() - last > STUCK_SECONDS:
                     _raise_if_out_of_memory(client)
-                    idle = 0.0
+                    last = time.monotonic()
                 continue
-            idle = 0.0
-            failed = next((future for future in done if future.status != "finished"), None)
-            if failed is not None:
-                failed.result()  # raises what went wrong
-            for _ in done & pending:
-                advance()
-            waiting -= done
-            pending -= done  # partial results that the tree has merged need not be kept
+            last = time.monotonic()
+            for future in done:
+                if future.status != "finished":
+                    future.result()  # raises what went wrong
+                if future in pending:
+                    advance()
+                if future not in kept:
+                    future.release()  # a partial result that the tree has merged need not be kept
+            waiting.difference_update(done)
         return list(client.gather(results))
-    except BaseException as error:
-        client.cancel([*waiting, *results], force=True)
-        if not isinstance(error, KilledWorker):
-            raise
+    except KilledWorker as error:
         raise MemoryError(
             "Workers died again and again in the same task, most likely since they ran out of memory. Cut the data "
             "into smaller chunks (X = X.rechunk({0: ...}), about 64 MB each), or give workers more memory or fewer "
             f"threads. Dask said: {error}"
         ) from error
+    finally:
+        if waiting:
+            client.cancel(list(waiting), force=True)
+        for future in futures:
+            future.release()
 
 
 def _raise_if_out_of_memory(client: Any) -> None:
