@@ -347,7 +347,7 @@ def test_a_damaged_header_is_refused(tmp_path, content):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs flock")
 def test_two_fits_at_once_do_not_share_a_folder(tmp_path):
-    with checkpoint._lock(tmp_path), pytest.raises(ValueError, match="Another fit is using the checkpoint folder"):
+    with Folder(tmp_path).lock(), pytest.raises(ValueError, match="Another fit is using the checkpoint folder"):
         make(tmp_path).fit(X)
 
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ultraspec import neighbors
+from ultraspec.engines import ThreadEngine
 from ultraspec.neighbors import RepresentativeIndex, nearest_lists
 
 RTOL = 1e-5
@@ -196,6 +197,18 @@ def test_sparse_rows_far_from_the_origin(exact, engine):
     X = both[100:]
     slack = sparse_slack(X, index.representatives)
     (check_exact if exact else check_approx)(X, index, *index.query(scipy.sparse.csr_array(X)), slack)
+
+
+@settings(max_examples=60)
+@given(kind=st.sampled_from(["clumps", "normal"]), d=st.integers(1, 8), seed=SEEDS, exact=st.booleans())
+def test_measured_distances_are_those_of_the_query(kind, d, seed, exact):
+    random = np.random.default_rng(seed)
+    X = np.ascontiguousarray(random.standard_normal((300, d)) * (100 if kind == "clumps" else 1), dtype=np.float32)
+    with ThreadEngine(1) as engine:
+        index = RepresentativeIndex.build(X[:40].copy(), 4, 3, exact, random, engine)
+    ids, sq = index.query(X)
+    assert index.by_tiles
+    assert index.measure(X, ids).tobytes() == sq.tobytes()
 
 
 def test_approx_differs_from_exact_when_the_neighborhood_is_small(engine):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ultraspec import USENC, USPEC, _spool, datasets, discretize
 from ultraspec._spool import Spool, SpooledMatrix, as_array, columns_of, matrix_for, room_for
 from ultraspec.bipartite import FoundEdges
+from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.rows import ArrayRows
 
 
@@ -92,6 +93,86 @@ def test_room_is_where_the_rows_are(monkeypatch):
     matrix[10:60] = values[10:60]
     assert (as_array(matrix)[10:60] == values[10:60]).all()
     assert (columns_of(matrix)[2][10:60] == values[10:60, 2]).all()
+
+
+@pytest.mark.parametrize("room", [10**12, 7000 * 4 * 3])
+def test_neighbours_are_kept_in_a_file_where_there_is_room(room, all_on_disk, monkeypatch):
+    """Kept ids are measured again, others are searched again; the model lets go of them."""
+    X = datasets.generate("cc", 7000, random_state=0)[0]
+    usage = type("Usage", (), {"free": room})()
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
+    measured, measure = [], RepresentativeIndex.measure
+    monkeypatch.setattr(RepresentativeIndex, "measure", lambda *args: measured.append(1) or measure(*args))
+    model = USPEC(3, n_representatives=200, random_state=0).fit(on_disk(X))
+    assert bool(measured) == (room == 10**12)
+    assert model._edges.ids is None
+    assert model.labels_.tobytes() == USPEC(3, n_representatives=200, random_state=0).fit(X).labels_.tobytes()
+
+
+class Killed(BaseException):
+    """Ends a fit at once, as a kill does."""
+
+
+PASSES = ["space", "representatives", "sigma", "graph", "labels"]
+
+
+@pytest.mark.parametrize("place", range(len(PASSES)))
+def test_a_killed_fit_goes_on_after_its_last_finished_pass(place, all_on_disk, tmp_path, monkeypatch):
+    X = datasets.generate("cc", 7000, random_state=0)[0]
+    options = {"n_representatives": 200, "random_state": 0}
+    wanted = USPEC(3, **options).fit(X).labels_
+    at = {"space": "space.survey", "representatives": "representatives.select", "sigma": "bipartite.connect"}
+    at |= {"graph": "bipartite.reduce_graph", "labels": "uspec.label_rows"}
+    name = at[PASSES[place]].replace("space.survey", "_estimator.survey")
+
+    def kill(*args, **kwargs):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"ultraspec.{name}", kill)
+        with pytest.raises(Killed):
+            USPEC(3, checkpoint=tmp_path / "run", **options).fit(on_disk(X))
+    finished = PASSES[:place]
+    assert {path.stem for path in (tmp_path / "run").glob("*.npz")} == set(finished)
+    for done in finished:  # and none of these is made again
+        monkeypatch.setattr(f"ultraspec.{at[done].replace('space.survey', '_estimator.survey')}", kill)
+    model = USPEC(3, checkpoint=tmp_path / "run", **options).fit(on_disk(X))
+    assert model.labels_.tobytes() == wanted.tobytes()
+
+
+def test_a_checkpoint_of_other_data_or_parameters_is_refused(all_on_disk, tmp_path):
+    X = datasets.generate("cc", 3000, random_state=0)[0]
+    USPEC(3, n_representatives=100, checkpoint=tmp_path / "run", random_state=0).fit(on_disk(X))
+    with pytest.raises(ValueError, match="belongs to another run: n_clusters was 3 and is 4"):
+        USPEC(4, n_representatives=100, checkpoint=tmp_path / "run", random_state=0).fit(on_disk(X))
+    with pytest.raises(ValueError, match="the values of X differ"):
+        USPEC(3, n_representatives=100, checkpoint=tmp_path / "run", random_state=0).fit(on_disk(X + 1))
+    with pytest.raises(ValueError, match="belongs to another run"):
+        USENC(3, n_representatives=100, checkpoint=tmp_path / "run", random_state=0).fit(on_disk(X))
+    (tmp_path / "run" / "graph.npz").write_bytes(b"no longer")
+    with pytest.warns(UserWarning, match="graph.npz' is damaged .*; this pass is made again"):
+        USPEC(3, n_representatives=100, checkpoint=tmp_path / "run", random_state=0).fit(on_disk(X))
+
+
+def test_a_checkpoint_behind_a_url(all_on_disk):
+    fsspec = pytest.importorskip("fsspec")
+    X = datasets.generate("cc", 3000, random_state=0)[0]
+    system, folder = fsspec.filesystem("memory"), "memory://ultraspec-test/run"
+    options = {"n_representatives": 100, "random_state": 0}
+    wanted = USPEC(3, **options).fit(X).labels_
+    for _ in range(2):
+        assert (USPEC(3, checkpoint=folder, **options).fit(on_disk(X)).labels_ == wanted).all()
+    assert len(system.ls("/ultraspec-test/run")) == 5
+    system.rm("/ultraspec-test", recursive=True)
+    wanted = USENC(3, n_estimators=3, **options).fit(X).labels_
+    for _ in range(2):
+        assert (USENC(3, n_estimators=3, checkpoint=folder, **options).fit(X).labels_ == wanted).all()
+    system.rm("/ultraspec-test/run/member-0001.npz")
+    assert (USENC(3, n_estimators=3, checkpoint=folder, **options).fit(X).labels_ == wanted).all()
+    system.pipe_file("/ultraspec-test/run/member-0001.npz", b"torn")
+    with pytest.warns(UserWarning, match="member-0001.npz' is damaged"):
+        assert (USENC(3, n_estimators=3, checkpoint=folder, **options).fit(X).labels_ == wanted).all()
+    system.rm("/ultraspec-test", recursive=True)
 
 
 def test_too_little_room_for_temporary_files(monkeypatch):

@@ -36,6 +36,10 @@ class Folder:
         except OSError as error:
             raise ValueError(f"The checkpoint folder {self.shown!r} cannot be made: {error.strerror}.") from error
 
+    def has(self, name: str) -> bool:
+        """Whether a file is there; the folder itself may not be."""
+        return (self._path / name).exists()
+
     def names(self) -> list[str]:
         """Names of the complete files in it."""
         return sorted(name for name in os.listdir(self._path) if name != LOCK and not name.endswith(".tmp"))
@@ -94,6 +98,10 @@ class UrlFolder:
         if self._system.isfile(self._root):
             raise ValueError(f"checkpoint={self.shown!r} is a file. Pass a folder, new or of an earlier run.")
         self._system.makedirs(self._root, exist_ok=True)
+
+    def has(self, name: str) -> bool:
+        """Whether a file is there; the folder itself may not be."""
+        return bool(self._system.exists(self._at(name)))
 
     def names(self) -> list[str]:
         """Names of the complete files in it."""

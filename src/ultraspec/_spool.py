@@ -49,6 +49,14 @@ class Spool:
         lock = threading.Lock()
         return [cls(file, lock, n, dtype, number) for number in range(n_columns)]
 
+    @classmethod
+    def if_room(cls, n: int, dtype: npt.DTypeLike) -> Spool | None:
+        """A vector, if it takes no more than half of the room that is left for temporary files."""
+        n_bytes = n * np.dtype(dtype).itemsize
+        if 2 * n_bytes > shutil.disk_usage(tempfile.gettempdir()).free:
+            return None
+        return cls.columns(n, 1, dtype)[0]
+
     def __len__(self) -> int:
         return self._n
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ import scipy.spatial.distance
 
 from ultraspec._kernels import graph as kernels
 from ultraspec._lapack import largest_eigenpairs
-from ultraspec._spool import room_for, stays_in_memory
+from ultraspec._spool import Spool, room_for, stays_in_memory
 from ultraspec.engines import ThreadEngine
 from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.rows import Block, Rows, Span
@@ -94,22 +94,42 @@ class Edges:
 
 @dataclass(frozen=True)
 class FoundEdges:
-    """The same edges, found anew whenever some are asked for: where the rows themselves are not in memory."""
+    """The same edges, found anew whenever some are asked for: where the rows themselves are not in memory.
+
+    Attributes
+    ----------
+    rows : Rows
+        Prepared rows.
+    index : RepresentativeIndex
+        Finds their nearest representatives.
+    sigma : float
+        Width of the affinity.
+    ids : Spool, optional
+        The representatives that `connect` found, K for each row, in a temporary file: measuring their distances again
+        is faster than a search.
+    """
 
     rows: Rows
     index: RepresentativeIndex
     sigma: float
+    ids: Spool | None = None
 
     def __getitem__(self, rows: slice | npt.NDArray[np.int64]) -> Edges:
         if isinstance(rows, slice):
-            return self.finder(self.rows.read(rows.start, rows.stop))
-        edges = self.rows.gather(rows, self.finder)
-        return Edges(*(np.concatenate(arrays) for arrays in zip(*((e.ids, e.weights) for e in edges), strict=True)))
+            edges = self.finder(self.rows.read(rows.start, rows.stop), (rows.start, rows.stop))
+            edges.weigh(self.sigma)
+            return edges
+        found = self.rows.gather(rows, functools.partial(new_edges, index=self.index, sigma=self.sigma))
+        return Edges(*(np.concatenate(arrays) for arrays in zip(*((e.ids, e.weights) for e in found), strict=True)))
 
     @property
-    def finder(self) -> Callable[[Block], Edges]:
-        """Gives the edges of a block of prepared rows, wherever that is."""
-        return functools.partial(new_edges, index=self.index, sigma=self.sigma)
+    def finder(self) -> Callable[[Block, Span], Edges]:
+        """Gives the edges of a block of prepared rows with squared distances, wherever that is."""
+        return functools.partial(_find, self.index, self.ids)
+
+    def without_ids(self) -> FoundEdges:
+        """The same without its file."""
+        return replace(self, ids=None)
 
     def __len__(self) -> int:
         return self.rows.n_rows
@@ -119,7 +139,7 @@ class FoundEdges:
         """K."""
         return self.index.n_neighbors
 
-    def blocks(self) -> list[tuple[int, int]]:
+    def blocks(self) -> list[Span]:
         """Ranges that cover all rows in order."""
         return self.rows.blocks()
 
@@ -129,8 +149,22 @@ class FoundEdges:
 
     def map(self, function: Callable[[Edges, Span], T], engine: ThreadEngine) -> list[T]:
         """Results of ``function(edges, span)`` for each block of rows, in order."""
-        find = self.finder
-        return engine.map_rows(self.rows, lambda block, span: function(find(block), span))
+        find, sigma = self.finder, self.sigma
+
+        def run(block: Block, span: Span) -> T:
+            edges = find(block, span)
+            edges.weigh(sigma)
+            return function(edges, span)
+
+        return engine.map_rows(self.rows, run)
+
+
+def _find(index: RepresentativeIndex, kept: Spool | None, block: Block, span: Span) -> Edges:
+    if kept is None:
+        return Edges(*index.query(block))
+    K = index.n_neighbors
+    ids = kept[span[0] * K : span[1] * K].reshape(-1, K)
+    return Edges(ids, index.measure(block, ids))
 
 
 @dataclass
@@ -206,17 +240,21 @@ def connect(
     Edges that are kept are written to `out`, if it has the right shape; others will be found again.
     """
     n, K = rows.n_rows, index.n_neighbors
-    edges = None
+    edges, ids = None, None
     if keep:
         edges = out if out is not None and out.ids.shape == (n, K) else Edges.empty(n, K)
+    elif index.by_tiles and not rows.remote and not rows.sparse:
+        ids = Spool.if_room(n * K, np.uint16)
 
     def search(block: Block, span: Span) -> float:
         part = edges[slice(*span)] if edges is not None else Edges.empty(span[1] - span[0], K)
         index.query_into(block, part.ids, part.weights)
+        if ids is not None:
+            ids[span[0] * K : span[1] * K] = part.ids.reshape(-1)
         return float(np.sqrt(part.weights).sum(dtype=np.float64))
 
     sigma = sum(engine.map_rows(rows, search)) / (n * K) or 1.0
-    return edges if edges is not None else FoundEdges(rows, index, sigma), sigma
+    return edges if edges is not None else FoundEdges(rows, index, sigma, ids), sigma
 
 
 def find_edges(rows: Rows, index: RepresentativeIndex, sigma: float, engine: ThreadEngine) -> Edges | FoundEdges:
@@ -250,10 +288,10 @@ def reduce_graph(edges: Edges | FoundEdges, sigma: float, p: int, rows: Rows, en
             _add_rows(graph, edges[slice(*span)], sigma)
 
         return engine.fold_runs(rows.runs(most_groups), start, add_kept, merge).whole()
-    index = edges.index
+    find = edges.finder
 
-    def add(graph: Graph, block: Block, span: Span) -> None:  # noqa: ARG001
-        _add_rows(graph, Edges(*index.query(block)), sigma)
+    def add(graph: Graph, block: Block, span: Span) -> None:
+        _add_rows(graph, find(block, span), sigma)
 
     return engine.fold_rows(rows, start, add, merge, most_groups=most_groups).whole()
 

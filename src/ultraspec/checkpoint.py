@@ -129,6 +129,11 @@ class Checkpoint:
         return digest(f"{self._run} {part}", arrays)
 
 
+def is_begun(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder has a run in it."""
+    return folder_of(folder).has(HEADER)
+
+
 class NoCheckpoint:
     """Keeps nothing: where the user named no folder."""
 

@@ -103,10 +103,16 @@ class RepresentativeIndex:
             self._query_sparse(block, ids, sq)
         elif self.exact and not self._exact_by_lists:
             self._query_products(block, ids, sq)
-        elif block.shape[1] <= FEW_FEATURES:
+        elif self.by_tiles:
             self._query_tiles(block, ids, sq)
         else:
             self._query_lists(block, ids, sq)
+
+    def measure(self, block: npt.NDArray[np.float32], ids: Ids) -> Squares:
+        """Squared distances that `query` gave beside `ids`, bit for bit; only where the search is `by_tiles`."""
+        sq = np.empty(ids.shape, dtype=np.float32)
+        search.measure(block, self._even_features[1], ids, sq)
+        return sq
 
     def _query_tiles(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
         n, K = ids.shape
@@ -153,6 +159,11 @@ class RepresentativeIndex:
         sparse_products(*matrix, table, products)
         error = rounding_bound(int(np.diff(block.indptr).max(initial=0)))
         search_sparse(*matrix, products, table, norms, self.starts, self.lists, self.exact, error, ids, sq)
+
+    @property
+    def by_tiles(self) -> bool:
+        """Whether dense rows are searched by tiles, as those of few features are."""
+        return self.representatives.shape[1] <= FEW_FEATURES and (not self.exact or self._exact_by_lists)
 
     @property
     def _exact_by_lists(self) -> bool:

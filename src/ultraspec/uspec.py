@@ -222,7 +222,8 @@ class USPEC(RowEstimator):
                 partition, labels = label_rows(edges, partition, engine)
             reporter.close()
         warn_of_pieces(found.graph.pieces(), wanted, graph_options)
-        self._space, self._edges, self._labels_seed, self._n_rows = space, edges, seeds[3], rows.n_rows
+        self._edges = edges.without_ids() if isinstance(edges, bipartite.FoundEdges) else edges
+        self._space, self._labels_seed, self._n_rows = space, seeds[3], rows.n_rows
         self._keep(Model(found.index, found.sigma, partition), n_iter)
         self.labels_ = self._map_rows(rows, self._model.label, np.int32) if rows.remote else labels
         self.fit_profile_ = reporter.profile

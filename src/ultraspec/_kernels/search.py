@@ -189,6 +189,23 @@ def search_tiles(X, order, runs, sq_owner, R, lists, reach, tile, best, best_ids
 
 
 @kernel
+def measure(X, R, ids, sq):
+    """Squared distances of rows to the representatives in `ids`, as `squared_to_point` has them, bit for bit."""
+    d = X.shape[1]
+    for i in range(X.shape[0]):
+        for k in range(ids.shape[1]):
+            y = R[ids[i, k]]
+            s = X[i, 0] - y[0]
+            t = (X[i, 1] if d > 1 else np.float32(0.0)) - y[1]
+            total = s * s + t * t
+            for j in range(2, y.shape[0], 2):
+                s = X[i, j] - y[j]
+                t = (X[i, j + 1] if j + 1 < d else np.float32(0.0)) - y[j + 1]
+                total += s * s + t * t
+            sq[i, k] = total
+
+
+@kernel
 def insert_sorted(sq, ids, value, new_id):
     """Put `value` into the ascending list `sq` (and its id beside it), dropping the last entry."""
     k = sq.shape[0] - 1

@@ -34,7 +34,7 @@ PARAMETERS = {
     "seed": "random_state",
     "jobs": "n_jobs",
 }
-OF_ENSEMBLES = ("estimators", "base_clusters", "member_iterations", "consensus", "checkpoint")
+OF_ENSEMBLES = ("estimators", "base_clusters", "member_iterations", "consensus")
 OF_SINGLES = ("discretize", "graph_rows")
 
 INPUT, OUTPUT, METHOD, ENSEMBLE, RUN = "Input", "Output", "Clustering", "Ensemble", "Run"
@@ -205,8 +205,13 @@ Consensus = Annotated[
     ),
 ]
 Checkpoint = Annotated[
-    Path | None,
-    option("--checkpoint", panel=ENSEMBLE, metavar="FOLDER", help="Keeps finished members; a killed run goes on."),
+    str | None,
+    option(
+        "--checkpoint",
+        panel=RUN,
+        metavar="FOLDER",
+        help="Keeps finished members, or passes over data that is not in memory; a killed run goes on.",
+    ),
 ]
 
 Seed = Annotated[

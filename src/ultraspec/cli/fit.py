@@ -56,7 +56,7 @@ def run(
 def estimator(options: Mapping[str, Any], *, ensemble: bool) -> Any:
     """The estimator that options ask for, with its parameters checked; None is an option that was not given."""
     given = {name: value for name, value in options.items() if value is not None}
-    unfinished = "checkpoint" in given and (Path(given["checkpoint"]).expanduser() / checkpoint.HEADER).exists()
+    unfinished = "checkpoint" in given and checkpoint.is_begun(given["checkpoint"])
     if given.get("seed") is None and not unfinished:  # which goes on with its own seed
         given["seed"] = secrets.randbelow(2**32)
     model = (USENC if ensemble else USPEC)(**{PARAMETERS[name]: value for name, value in given.items()})
