@@ -118,7 +118,6 @@ def test_bad_data(shell, name, says, more):
         (["x.npy", "-k", "3", "--jobs", "0"], "--jobs must not be 0"),
         (["x.npy", "-k", "3", "--scale", "fancy"], "--scale must be 'none' or 'standard'"),
         (["x.npy", "-k", "3", "--estimators", "3"], "--estimators is for ensembles: pass --ensemble too."),
-        (["x.npy", "-k", "3", "--checkpoint", "there"], "--checkpoint is for ensembles"),
         (["x.npy", "-k", "3", "--ensemble", "--graph-rows", "9"], "--graph-rows is not for ensembles"),
         (["x.npy", "-k", "3", "--discretize", "magic"], "--discretize must be one of"),
         (["x.npy", "-k", "3", "--ensemble", "--consensus", "magic"], "--consensus must be one of"),
