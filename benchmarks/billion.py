@@ -124,10 +124,10 @@ def main() -> None:
 
     with LOG.open("a") as log:
         plan = {
-            "uspec 10M in memory": lambda: min(
+            "uspec 10M in memory": lambda: sorted(
                 (run("USPEC", large, log, rows=10_000_000, in_memory=True) for _ in range(5)),
                 key=lambda f: f["seconds"],
-            ),
+            )[2],
             "uspec": lambda: run("USPEC", large, log, **quiet),
             "uspec graph_rows=10M": lambda: run("USPEC", large, log, graph_rows=10_000_000, **quiet),
             "uspec killed": lambda: killed("USPEC", large, "sigma.npz"),
