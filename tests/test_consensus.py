@@ -300,6 +300,22 @@ def test_any_matrix(labels, data):
         assert found.max() + 1 == min(k, distinct)
 
 
+@pytest.mark.parametrize("n_clusters", [2, "auto"])
+def test_a_single_clustering_is_no_ensemble(n_clusters):
+    labels = np.random.default_rng(0).integers(0, 6, size=(200, 1))
+    with pytest.warns(UserWarning, match="no ensemble: which of its 6 clusters are joined is left to chance"):
+        consensus(labels, n_clusters, random_state=0)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 6])
+def test_a_single_clustering_may_be_kept_as_it_is(n_clusters):
+    labels = np.random.default_rng(0).integers(0, 6, size=(200, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = consensus(labels, n_clusters, random_state=0)
+    assert len(np.unique(found)) == n_clusters
+
+
 def test_short_of_clusters_is_told():
     base = [[0, 0], [0, 0], [1, 1], [1, 1]]
     with pytest.warns(ConvergenceWarning, match=r"Found 2 clusters instead of 4: only so many groups of rows differ"):

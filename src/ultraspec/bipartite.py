@@ -19,6 +19,7 @@ import scipy.spatial.distance
 from ultraspec._kernels import graph as kernels
 from ultraspec._lapack import largest_eigenpairs
 from ultraspec._spool import room_for, stays_in_memory
+from ultraspec._validation import warn_user
 from ultraspec.engines import ThreadEngine
 from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.rows import Block, Rows
@@ -27,6 +28,8 @@ KEPT_VECTORS = 60  # eigenvectors that models keep, for other numbers of cluster
 MOST_AUTO_CLUSTERS = 50  # n_clusters="auto" looks for a gap up to here
 BLOCK_ROWS = 32768  # of edges
 SMALL_BLOCK_EDGES = 2**16
+MOST_WIDENED = 1.25  # sigma by a few far rows; scores fall from here on
+LEAST_OTHER_ROWS = 100  # of fewer, one is a notable share in any case
 NEGLIGIBLE = 1e-4  # distances of eigenvalues from one below this are alike for `largest_eigengap`
 
 ONE = np.ones(1)  # weight of every row
@@ -177,20 +180,41 @@ def connect(
 ) -> tuple[Edges | FoundEdges, float]:
     """Edges of all rows, and sigma, the mean distance to the K nearest.
 
-    Edges that are kept are written to `out`, if it has the right shape; others will be found again.
+    Edges that are kept are written to `out`, if it has the right shape; others will be found again. Warns where a few
+    far rows make sigma too wide for all others.
     """
     n, K = rows.n_rows, index.n_neighbors
     edges = None
     if keep:
         edges = out if out is not None and out.ids.shape == (n, K) else Edges.empty(n, K)
 
-    def search(span: tuple[int, int]) -> float:
+    def search(span: tuple[int, int]) -> tuple[float, float, int]:
         part = edges[slice(*span)] if edges is not None else Edges.empty(span[1] - span[0], K)
         index.query_into(rows.read(*span), part.ids, part.weights)
-        return float(np.sqrt(part.weights).sum(dtype=np.float64))
+        far = int(part.weights[:, -1].argmax())
+        far_sum = float(np.sqrt(part.weights[far]).sum(dtype=np.float64))
+        return float(np.sqrt(part.weights).sum(dtype=np.float64)), far_sum, span[0] + far
 
-    sigma = sum(engine.map(search, rows.blocks())) / (n * K) or 1.0
+    found = engine.map(search, rows.blocks())
+    sigma = sum(total for total, _, _ in found) / (n * K) or 1.0
+    _warn_of_far_rows([far for _, *far in found], sigma, n, K)
     return edges if edges is not None else FoundEdges(rows, index, sigma), sigma
+
+
+def _warn_of_far_rows(farthest: list[Any], sigma: float, n: int, K: int) -> None:
+    """Warn if sigma would be much smaller without the farthest row of each block, given as (sum of distances, row)."""
+    others = n - len(farthest)
+    if others < LEAST_OTHER_ROWS:
+        return
+    without = (sigma * n * K - sum(total for total, _ in farthest)) / (others * K)
+    if 0 < without * MOST_WIDENED < sigma:
+        row = max(farthest)[1]
+        warn_user(  # without figures, which would differ from member to member of an ensemble: it is shown once
+            f"Row {row} of the {n:,} rows in the graph lies so far away that it widens sigma, the scale of all "
+            "affinities: clusters that touch are no longer told apart. Drop or clip such outliers, or transform the "
+            "columns (logarithms, ranks).",
+            UserWarning,
+        )
 
 
 def find_edges(rows: Rows, index: RepresentativeIndex, sigma: float, engine: ThreadEngine) -> Edges | FoundEdges:

@@ -302,7 +302,7 @@ class USPEC(RowEstimator):
         if self.n_clusters != "auto" and self.n_clusters > self.n_representatives:
             raise ValueError(
                 f"n_clusters={self.n_clusters} is more than n_representatives={self.n_representatives}: clusters are "
-                "groups of representatives. Raise n_representatives."
+                "groups of representatives. Ask for fewer clusters, or raise n_representatives if X has so many rows."
             )
         check_choice("discretize", self.discretize, DISCRETIZE)
         if self.graph_rows is not None:
