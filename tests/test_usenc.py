@@ -333,7 +333,7 @@ def test_documents():
         ({"base_clusters": 30}, TypeError, r"base_clusters must be a pair \(fewest, most\), got 30"),
         ({"base_clusters": (1, 2, 3)}, TypeError, "base_clusters must be a pair"),
         ({"base_clusters": (0, 3)}, ValueError, r"base_clusters\[0\] must be a whole number >= 1"),
-        ({"base_clusters": (9, 3)}, ValueError, r"base_clusters\[1\] must be a whole number >= 9, got 3"),
+        ({"base_clusters": (9, 3)}, ValueError, r"a pair \(fewest, most\), got \(9, 3\): the smaller"),
         (
             {"n_representatives": 50},
             ValueError,

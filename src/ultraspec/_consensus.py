@@ -225,7 +225,8 @@ class ConsensusGraph:
 
 def warn_if_alone(sizes: Sequence[int], n_clusters: int | Literal["auto"]) -> None:
     """Warn where the clusters of a single clustering are to be joined: nothing tells which belong together."""
-    if len(sizes) == 1 and n_clusters != 1 and (n_clusters == "auto" or n_clusters < sizes[0]):
+    fewest = 2 if n_clusters == "auto" else n_clusters
+    if len(sizes) == 1 and 1 < fewest < sizes[0]:
         warn_user(
             f"A single clustering is no ensemble: which of its {sizes[0]:,} clusters are joined is left to chance. Add "
             "base clusterings, or use USPEC.",
