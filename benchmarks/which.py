@@ -27,6 +27,7 @@ from which_linkage import link
 
 from ultraspec import USPEC, bipartite, datasets, groups, metrics
 from ultraspec._validation import open_input, seed_sequence
+from ultraspec.edges import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.partition import VotePartition, label_all
 from ultraspec.phases import CLEAR_STEP, GraphOptions, LabelOptions, divide, embed
@@ -120,7 +121,7 @@ def run(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> dict[str, Any]:
         found = embed(PreparedRows(rows, space), options, k, max(60, 2 * k), seeds[1:3], engine)
         spectrum, W, p = found.spectrum, found.graph.affinity, len(found.graph.affinity)
         weights, places = groups.shares(spectrum), found.index.representatives.astype(np.float64)
-        own = bipartite.Edges(np.arange(p, dtype=np.uint16)[:, None], np.ones((p, 1), dtype=np.float32))
+        own = Edges(np.arange(p, dtype=np.uint16)[:, None], np.ones((p, 1), dtype=np.float32))
 
         def score(how: str, partition: Any) -> Any:
             labels = np.empty(len(y), dtype=np.int32)

@@ -134,7 +134,7 @@ def test_more_neighbors_than_representatives_are_refused():
 def test_more_clusters_than_representatives_are_refused():
     with raises(
         "n_clusters=21 is more than n_representatives=20: clusters are groups of representatives. "
-        "Raise n_representatives."
+        "Ask for fewer clusters, or raise n_representatives if X has so many rows."
     ):
         USPEC(21, n_representatives=20).fit(blobs()[0])
 
@@ -339,6 +339,14 @@ def test_the_zero_row_is_named_where_representatives_come_from_a_sample(selectio
         ),
         (pd.DataFrame({"a": ["x"] * 10}), "must hold numbers. Turn these into numbers first."),
         (pl.DataFrame({"a": ["x"] * 10, "b": range(10)}), "X: column 'a' (String) must hold numbers."),
+        (pl.DataFrame({"a": ["7"] * 10, "b": range(10)}), "X: column 'a' (String) must hold numbers."),
+        (pd.DataFrame({"a": pd.Series(["7"] * 10, dtype=object), "b": range(10)}), "column 'a' (object) must hold"),
+        (pd.DataFrame({"a": pd.Series(["7"] * 10, dtype="string"), "b": range(10)}), "column 'a' (string) must hold"),
+        (pd.DataFrame({"a": pd.Categorical(["7", "8"] * 5), "b": range(10)}), "column 'a' (category) must hold"),
+        (
+            pd.DataFrame(np.ones((10, 3)), columns=["a", "b", "a"]),
+            "X has more than one column named 'a'. Rename columns, or pass X.to_numpy(), which has no names.",
+        ),
         (
             pl.DataFrame({"a": [datetime.date(2020, 1, 1)] * 10, "b": range(10)}),
             "X: column 'a' (Date) must hold numbers.",
@@ -441,6 +449,26 @@ def test_warnings_point_to_the_line_that_called(k, method):
     with pytest.warns(UserWarning, match=r"instead of|The graph is in") as caught:
         getattr(USPEC(k, random_state=0), method)(X)
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("rows", [2000, 40_000], ids=["one block", "many blocks"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_far_outlier_that_widens_sigma_is_named(rows, n_jobs):
+    X = np.random.default_rng(0).normal(size=(rows, 2))
+    sigma = fit_quietly(X, 2, n_jobs=n_jobs).sigma_
+    X[777] = rows * 0.1, 0.0
+    with pytest.warns(UserWarning, match=f"Row 777 of the {rows:,} rows in the graph .* widens sigma") as caught:
+        model = USPEC(2, random_state=0, n_jobs=n_jobs).fit(X)
+    assert len(caught) == 1
+    assert model.sigma_ > 1.25 * sigma
+
+
+def test_outliers_that_change_little_are_no_reason_to_warn():
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    X[777] = 50.0, 0.0
+    fit_quietly(X, 2)
+    fit_quietly(np.random.default_rng(0).lognormal(size=(2000, 3)), 2)
+    fit_quietly(np.r_[np.zeros((60, 2)), [[1e9, 0.0]]], 2)  # two places, of so few rows
 
 
 # Parameters
@@ -567,6 +595,11 @@ def test_dates_are_refused_in_words():
     X = np.arange("2020-01-01", "2020-03-01", dtype="datetime64[D]").reshape(-1, 2)
     with pytest.raises(TypeError, match=r"X must hold numbers, got datetime64\[D\]. Turn it into numbers first"):
         USPEC(2).fit(X)
+
+
+def test_lazy_frames_are_refused_in_words():
+    with pytest.raises(TypeError, match=r"X is a lazy frame.*Pass X.collect\(\)"):
+        USPEC(2).fit(pl.DataFrame({"a": range(10), "b": range(10)}).lazy())
 
 
 def test_masked_values_are_refused():

@@ -182,7 +182,8 @@ def test_nan_and_infinity_are_refused_with_their_place(name, value):
         ({"n_estimators": 0}, ValueError, "n_estimators must be a whole number >= 1"),
         ({"base_max_iter": 0}, ValueError, "base_max_iter must be"),
         ({"base_clusters": 30}, TypeError, "base_clusters must be a pair (fewest, most), got 30. Pass (30, 30)"),
-        ({"base_clusters": (30, 20)}, ValueError, "base_clusters[1] must be a whole number >= 30"),
+        ({"base_clusters": (30, 20)}, ValueError, "(fewest, most), got (30, 20): the smaller number comes first"),
+        ({"base_clusters": (30, 0)}, ValueError, "base_clusters[1] must be a whole number >= 1"),
         ({"random_state": -1}, ValueError, "random_state must not be negative"),
     ],
 )

@@ -11,7 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ultraspec import bipartite
-from ultraspec.bipartite import Edges, Graph
+from ultraspec.bipartite import Graph
+from ultraspec.edges import Edges, connect, new_edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.rows import ArrayRows
 from ultraspec.rows._base import cut_span, even_runs
@@ -33,7 +34,7 @@ class Cut:
 
 def connected(case, engine, exact=True):
     index = case.index(engine, exact=exact)
-    edges, sigma = bipartite.connect(ArrayRows(case.X), index, engine)
+    edges, sigma = connect(ArrayRows(case.X), index, engine)
     return index, edges, sigma
 
 
@@ -77,7 +78,7 @@ def test_sigma_of_coinciding_rows_is_one(engine):
     X = np.ones((5, 3), dtype=np.float32)
     index = Case("normal", 1, 2, 3, 2, 10, 0).index(engine)
     index.representatives[:] = 1
-    edges, sigma = bipartite.connect(ArrayRows(X), index, engine)
+    edges, sigma = connect(ArrayRows(X), index, engine)
     assert sigma == 1.0
     assert not edges.weights.any()
 
@@ -88,7 +89,7 @@ def test_connect_reads_all_blocks_in_order(engine):
     assert len(rows.blocks()) > 5
     index, edges, sigma = connected(case, engine)
     with ThreadEngine(3) as threads:
-        again, same_sigma = bipartite.connect(rows, index, threads)
+        again, same_sigma = connect(rows, index, threads)
     assert (edges.ids == again.ids).all()
     assert (edges.weights == again.weights).all()
     assert sigma == same_sigma
@@ -128,7 +129,7 @@ def test_new_edges_are_the_fitted_ones(case, engine):
     index, edges, sigma = connected(case, engine)
     bipartite.reduce_graph(edges, sigma, case.p, Cut(case.n, 16), engine)
     for rows in (slice(None), slice(0, 1), slice(case.n // 2, None)):
-        new = bipartite.new_edges(case.X[rows], index, sigma)
+        new = new_edges(case.X[rows], index, sigma)
         assert new.ids.tobytes() == edges.ids[rows].tobytes()
         assert new.weights.tobytes() == edges.weights[rows].tobytes()
 

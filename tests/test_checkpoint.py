@@ -272,7 +272,7 @@ def test_a_header_without_a_seed_is_refused(finished, seed):
     ],
 )
 def test_the_folder_of_another_run_is_refused_with_what_differs(tmp_path, options, message):
-    make(tmp_path, n_estimators=1).fit(X)
+    make(tmp_path, n_estimators=2).fit(X)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(ValueError, match=re.escape(f"belongs to another run: {message} Pass another folder")):
         make(tmp_path, **options).fit(X)
@@ -289,9 +289,9 @@ def test_the_folder_of_another_run_is_refused_with_what_differs(tmp_path, option
     ],
 )
 def test_other_data_are_refused(tmp_path, data, message):
-    make(tmp_path, n_estimators=1).fit(X)
+    make(tmp_path, n_estimators=2).fit(X)
     with pytest.raises(ValueError, match=message):
-        make(tmp_path, n_estimators=1).fit(data)
+        make(tmp_path, n_estimators=2).fit(data)
 
 
 def test_data_of_another_layout_are_the_same_data(tmp_path, labels, members_run):
@@ -339,10 +339,10 @@ def test_folders_that_are_no_checkpoints_are_refused(tmp_path):
 
 @pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"format": "ultraspec checkpoint 999"})])
 def test_a_damaged_header_is_refused(tmp_path, content):
-    make(tmp_path, n_estimators=1).fit(X)
+    make(tmp_path, n_estimators=2).fit(X)
     (tmp_path / checkpoint.HEADER).write_text(content)
     with pytest.raises(ValueError, match=r"cannot be read|is not of this version's checkpoints"):
-        make(tmp_path, n_estimators=1).fit(X)
+        make(tmp_path, n_estimators=2).fit(X)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs flock")
@@ -369,7 +369,7 @@ def test_a_fit_that_was_refused_does_not_claim_its_folder(tmp_path, labels):
 
 def test_home_folders_and_empty_names(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    make("~/run", n_estimators=1).fit(X)
+    make("~/run", n_estimators=2).fit(X)
     assert (tmp_path / "run" / "ensemble.json").exists()
     with pytest.raises(ValueError, match="checkpoint is an empty string"):
         make("").fit(X)

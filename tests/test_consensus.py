@@ -19,8 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from ultraspec import _consensus, bipartite, consensus, metrics, microclusters
 from ultraspec._consensus import ConsensusGraph, Cut, edges_of, share_backed
 from ultraspec._label_input import read_labels
-from ultraspec.bipartite import ONE, Edges, Spectrum, lift
+from ultraspec.bipartite import ONE, Spectrum, lift
 from ultraspec.discretize import EmbeddedPoints
+from ultraspec.edges import Edges
 from ultraspec.kmeans import lloyd, spread_centers
 from ultraspec.partition import CenterPartition
 
@@ -292,12 +293,29 @@ def test_any_matrix(labels, data):
     assert np.unique(found[assigned]).tolist() == list(range(found.max() + 1))
     groups = np.unique(np.column_stack([labels, found])[assigned], axis=0)
     assert len(groups) == distinct  # equal rows have equal labels
-    wanted = set() if assigned.all() else {UserWarning}
+    alone = labels.shape[1] == 1 and 1 < (2 if k == "auto" else k) < n_base
+    wanted = {UserWarning} if alone or not assigned.all() else set()
     if distinct < (min(2, n_base) if k == "auto" else k):  # "auto" wants two clusters where there may be two
         wanted.add(ConvergenceWarning)
     assert {w.category for w in caught} == wanted
     if k != "auto":
         assert found.max() + 1 == min(k, distinct)
+
+
+@pytest.mark.parametrize("n_clusters", [2, "auto"])
+def test_a_single_clustering_is_no_ensemble(n_clusters):
+    labels = np.random.default_rng(0).integers(0, 6, size=(200, 1))
+    with pytest.warns(UserWarning, match="no ensemble: which of its 6 clusters are joined is left to chance"):
+        consensus(labels, n_clusters, random_state=0)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 6])
+def test_a_single_clustering_may_be_kept_as_it_is(n_clusters):
+    labels = np.random.default_rng(0).integers(0, 6, size=(200, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = consensus(labels, n_clusters, random_state=0)
+    assert len(np.unique(found)) == n_clusters
 
 
 def test_short_of_clusters_is_told():
@@ -374,7 +392,7 @@ def test_threads_do_not_matter(missing, n_clusters, monkeypatch):
     """Bit for bit, with many parts and blocks in every pass."""
     monkeypatch.setattr(microclusters, "LEAST_PART_ROWS", 64)
     monkeypatch.setattr(_consensus, "BLOCK_ROWS", 50)
-    monkeypatch.setattr(bipartite, "SMALL_BLOCK_EDGES", 2**10)
+    monkeypatch.setattr("ultraspec.edges.SMALL_BLOCK_EDGES", 2**10)
     for seed in range(3):
         _, base = planted(5, n=2000, m=12, noise=0.4, seed=seed, missing=missing)
         one, four = (consensus(base, n_clusters, random_state=seed, n_jobs=n_jobs) for n_jobs in (1, 4))

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from ultraspec import discretize
 from ultraspec._kernels.kmeans import assign_embedded
-from ultraspec.bipartite import Edges, Spectrum, lift
+from ultraspec.bipartite import Spectrum, lift
 from ultraspec.discretize import EmbeddedPoints
+from ultraspec.edges import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import lloyd
 from ultraspec.partition import CenterPartition, score_table

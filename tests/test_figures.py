@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ultraspec import USENC, USPEC, datasets, metrics
-from ultraspec.bipartite import Edges
+from ultraspec.edges import Edges
 from ultraspec.figures import eigengap, layout, maps, phases, source, survey
 from ultraspec.figures.layout import affinity, lay_out, place
 from ultraspec.rows import ArrayRows

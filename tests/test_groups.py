@@ -14,7 +14,8 @@ from test_discretize import random_graph
 
 from ultraspec import groups
 from ultraspec._kernels.groups import add_votes
-from ultraspec.bipartite import Edges, Spectrum
+from ultraspec.bipartite import Spectrum
+from ultraspec.edges import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.linkage import agglomerate
 from ultraspec.partition import VotePartition, label_rows

@@ -18,7 +18,7 @@ from model_files import SMALL, X, container, fitted, parts, refused, rewrite, sa
 from safetensors.numpy import save_file
 
 from ultraspec import USENC, USPEC, load, save
-from ultraspec.persistence import ModelFileError
+from ultraspec.persistence import ModelFileError, ModelFileNotFoundError
 
 
 @pytest.fixture(params=["USPEC", "USENC"])
@@ -97,6 +97,9 @@ def test_arrays_of_other_kinds(path, tmp_path):
 def test_places_without_a_file(tmp_path):
     refused(tmp_path, "a folder, not a model file")
     refused(tmp_path / "nowhere" / "model", "there is no such file")
+    with pytest.raises(FileNotFoundError) as raised:
+        load(tmp_path / "nowhere")
+    assert raised.type is ModelFileNotFoundError
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "model")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -102,6 +103,18 @@ def test_no_room_for_temporary_files(tmp_path, scratch, name, monkeypatch):
     monkeypatch.setattr("ultraspec.rows.parquet.MOST_PIECE_BYTES", 1000)
     monkeypatch.setattr(_temporary.shutil, "disk_usage", lambda folder: usage._replace(free=_temporary.LEFT_FREE + 999))
     with pytest.raises(OSError, match=f"{name} .*{re.escape(str(scratch))}, has too little room.*TMPDIR"):
+        open_rows(path)
+    assert not list(scratch.iterdir())
+
+
+def test_temporary_files_that_cannot_grow_name_their_folder(tmp_path, scratch, monkeypatch):
+    path = write(tmp_path, "names.csv", X)
+
+    def refuse(*_):
+        raise OSError(errno.EFBIG, "File too large")
+
+    monkeypatch.setattr(_temporary.os, "write", refuse)
+    with pytest.raises(OSError, match=f"names.csv .*{re.escape(str(scratch))}: File too large. Set .* TMPDIR"):
         open_rows(path)
     assert not list(scratch.iterdir())
 

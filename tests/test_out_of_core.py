@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ultraspec import USENC, USPEC, _spool, datasets, discretize
 from ultraspec._spool import Spool, SpooledMatrix, as_array, columns_of, matrix_for, room_for
-from ultraspec.bipartite import FoundEdges
+from ultraspec.edges import FoundEdges
 from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.rows import ArrayRows
 
@@ -121,7 +121,7 @@ def test_a_killed_fit_goes_on_after_its_last_finished_pass(place, all_on_disk, t
     X = datasets.generate("cc", 7000, random_state=0)[0]
     options = {"n_representatives": 200, "random_state": 0}
     wanted = USPEC(3, **options).fit(X).labels_
-    at = {"space": "space.survey", "representatives": "representatives.select", "sigma": "bipartite.connect"}
+    at = {"space": "space.survey", "representatives": "representatives.select", "sigma": "phases.connect"}
     at |= {"graph": "bipartite.reduce_graph", "labels": "uspec.label_rows"}
     name = at[PASSES[place]].replace("space.survey", "_estimator.survey")
 

@@ -13,6 +13,7 @@ import pandas
 import pytest
 from browser import Visit, open_browser
 from common import blobs, documents
+from sklearn.datasets import load_digits
 
 from ultraspec import USENC, USPEC, datasets, metrics, open_rows, report
 from ultraspec.figures import Survey, Tally, eigengap, source, survey
@@ -232,6 +233,15 @@ def test_code_of_many_parameters():
     assert "n_jobs" not in text
     assert "# random_state was a Generator, which cannot be written here\n" in text
     compile(text, "report", "exec")
+
+
+def test_the_page_says_how_the_number_of_clusters_was_chosen(tmp_path):
+    X = load_digits().data
+    for discretize, says in (("kmeans", "chosen by the largest gap"), ("consensus", "chosen by the largest fall of a")):
+        model = USPEC("auto", discretize=discretize, random_state=0).fit(X)
+        gap = eigengap(model)
+        assert (gap.largest == gap.chosen) == (discretize == "kmeans")
+        assert says in report.write(model, X, tmp_path / f"{discretize}.html").read_text(encoding="utf-8")
 
 
 def test_own_code_stands_in_the_page(rings, tmp_path):

@@ -333,7 +333,7 @@ def test_documents():
         ({"base_clusters": 30}, TypeError, r"base_clusters must be a pair \(fewest, most\), got 30"),
         ({"base_clusters": (1, 2, 3)}, TypeError, "base_clusters must be a pair"),
         ({"base_clusters": (0, 3)}, ValueError, r"base_clusters\[0\] must be a whole number >= 1"),
-        ({"base_clusters": (9, 3)}, ValueError, r"base_clusters\[1\] must be a whole number >= 9, got 3"),
+        ({"base_clusters": (9, 3)}, ValueError, r"a pair \(fewest, most\), got \(9, 3\): the smaller"),
         (
             {"n_representatives": 50},
             ValueError,
@@ -378,6 +378,12 @@ def test_one_member_is_an_ensemble_too():
     assert same_partition(model.labels_, y)
     assert model.base_labels_.shape == (1000, 1)
     np.testing.assert_array_equal(model.confidence_, 1)
+
+
+@pytest.mark.parametrize("consensus", ["transfer_cut", "average"])
+def test_one_member_with_more_clusters_says_that_it_is_no_ensemble(consensus):
+    with pytest.warns(UserWarning, match="no ensemble: which of its 9 clusters are joined is left to chance"):
+        fit(blobs(2000)[0], n_estimators=1, base_clusters=(9, 9), consensus=consensus)
 
 
 def test_base_clusters_above_what_few_rows_allow():

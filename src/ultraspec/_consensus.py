@@ -7,6 +7,7 @@ microcluster, which stands for them all by its weight.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from ultraspec import bipartite, discretize, microclusters
 from ultraspec._kernels.graph import reduce_pairs
 from ultraspec._label_input import read_labels, warn_if_transposed
 from ultraspec._validation import check_integer, check_jobs, check_number, seed_sequence, warn_user
-from ultraspec.bipartite import Edges
+from ultraspec.edges import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.microclusters import Microclusters
 from ultraspec.partition import CenterPartition
@@ -107,6 +108,7 @@ def consensus(
     seed = seed_sequence(random_state)
     with ThreadEngine(n_jobs) as engine:
         found = microclusters.find(labels, engine)
+        warn_if_alone([found.n_columns] * found.columns.shape[1], n_clusters)
         spare = bipartite.KEPT_VECTORS if n_clusters == "auto" else 0
         graph = ConsensusGraph.build(found, n_clusters, regularization, engine, spare)
         cut = graph.cut(n_clusters, n_init, max_iter, seed, engine)
@@ -219,6 +221,17 @@ class ConsensusGraph:
         labels = np.full(self.n_microclusters, -1, dtype=np.int32)
         labels[self.assigned] = found.labels
         return Cut(labels, CenterPartition(spectrum, found.centers), found.n_iter)
+
+
+def warn_if_alone(sizes: Sequence[int], n_clusters: int | Literal["auto"]) -> None:
+    """Warn where the clusters of a single clustering are to be joined: nothing tells which belong together."""
+    fewest = 2 if n_clusters == "auto" else n_clusters
+    if len(sizes) == 1 and 1 < fewest < sizes[0]:
+        warn_user(
+            f"A single clustering is no ensemble: which of its {sizes[0]:,} clusters are joined is left to chance. Add "
+            "base clusterings, or use USPEC.",
+            UserWarning,
+        )
 
 
 def check_columns(n_columns: int, n_clusters: int) -> None:

@@ -6,6 +6,7 @@ import numbers
 import os
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,6 +43,19 @@ def check_jobs(n_jobs: Any) -> None:
     check_integer("n_jobs", n_jobs, least=-sys.maxsize, other=" (not 0) or None")
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0: pass a number of threads, or None for every core.")
+
+
+def check_range(name: str, value: Any) -> tuple[int, int]:
+    """The fewest and the most clusters that `value` names; raise unless it is such a pair."""
+    try:
+        low, high = value
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be a pair (fewest, most), got {value!r}. Pass (30, 30) for 30.") from error
+    check_integer(f"{name}[0]", low, least=1)
+    check_integer(f"{name}[1]", high, least=1)
+    if low > high:
+        raise ValueError(f"{name} must be a pair (fewest, most), got {value!r}: the smaller number comes first.")
+    return int(low), int(high)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
@@ -210,12 +224,19 @@ def _check_names(fitted: list[str], given: list[str], *, in_order: bool) -> None
 
 def refuse_words(X: Any) -> bool:
     """Raise, with their names, where columns of a frame hold words, dates or the like; gives whether it is a frame."""
+    if hasattr(X, "collect_schema") and not hasattr(X, "shape"):
+        raise TypeError("X is a lazy frame, which holds no rows yet. Pass X.collect().")
     if not (hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "shape")):
         return False
-    kinds = dict(enumerate(X.dtypes))
+    names, kinds = list(X.columns), dict(enumerate(X.dtypes))
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise ValueError(
+            f"X has more than one column named {listed(twice)}. Rename columns, or pass X.to_numpy(), which has no "
+            "names."
+        )
     bad = [place for place, kind in kinds.items() if not _holds_numbers(X, place, kind)]
     if bad:
-        names = list(X.columns)
         good = [names[place] for place in kinds if place not in bad]
         shown = ", ".join(f"{names[place]!r} ({kinds[place]})" for place in bad[:12]) + ", ..." * (len(bad) > 12)
         instead = f"Pass X[[{listed(good)}]], which do, or turn" if good else "Turn"
@@ -233,6 +254,8 @@ def _holds_numbers(X: Any, place: int, kind: Any) -> bool:
     column = X.iloc[:, place].dropna() if hasattr(X, "iloc") else None
     if column is None or getattr(kind, "kind", "O") in "mM":
         return False
+    if any(isinstance(value, (str, bytes)) for value in column.unique()):
+        return False  # also digits: an article number is no quantity
     try:
         column.to_numpy(dtype=np.float64)
     except (TypeError, ValueError):

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from ultraspec import groups
 from ultraspec._kernels import groups as kernels
-from ultraspec.bipartite import Edges, Spectrum
+from ultraspec.bipartite import Spectrum
+from ultraspec.edges import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Labels
 from ultraspec.linkage import Tree

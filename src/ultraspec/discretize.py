@@ -16,7 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ultraspec._kernels import graph as graph_kernels
 from ultraspec._kernels import kmeans as kernels
 from ultraspec._validation import warn_user
-from ultraspec.bipartite import ONE, Edges, FoundEdges, full_lanes, lift, lift_room
+from ultraspec.bipartite import ONE, full_lanes, lift, lift_room
+from ultraspec.edges import Edges, FoundEdges
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import (
     Assign,

@@ -15,7 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ultraspec import discretize
 from ultraspec._kernels import groups as kernels
 from ultraspec._validation import warn_user
-from ultraspec.bipartite import MOST_AUTO_CLUSTERS, Edges, Spectrum
+from ultraspec.bipartite import MOST_AUTO_CLUSTERS, Spectrum
+from ultraspec.edges import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Labels, Weights
 from ultraspec.linkage import Tree, agglomerate

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from ultraspec import average, groups, microclusters
 from ultraspec._consensus import ConsensusGraph, edges_of, share_backed
 from ultraspec._spool import as_array
-from ultraspec.bipartite import Edges, FoundEdges, find_edges, largest_eigengap
+from ultraspec.bipartite import largest_eigengap
+from ultraspec.edges import Edges, FoundEdges, find_edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Labels
 from ultraspec.linkage import Tree

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ultraspec import discretize, representatives
 from ultraspec._spool import as_array, columns_of, matrix_for
 from ultraspec._validation import warn_user
-from ultraspec.bipartite import Edges
+from ultraspec.edges import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.partition import CenterPartition, label_all
 from ultraspec.phases import GraphOptions, Model, embed

@@ -20,7 +20,8 @@ from ultraspec._kernels.groups import vote
 from ultraspec._lazy import lazy
 from ultraspec._spool import as_array
 from ultraspec._validation import warn_user
-from ultraspec.bipartite import Edges, FoundEdges, Spectrum, full_lanes, lift, lift_room
+from ultraspec.bipartite import Spectrum, full_lanes, lift, lift_room
+from ultraspec.edges import Edges, FoundEdges
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Centers, Labels
 from ultraspec.linkage import Tree

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from ultraspec.usenc import USENC
     from ultraspec.uspec import USPEC
 
-__all__ = ["ModelFileError", "load", "save"]
+__all__ = ["ModelFileError", "ModelFileNotFoundError", "load", "save"]
 
 
 class ModelFileError(ValueError):
     """A file that cannot be read as a model; the message begins with its path and says why."""
 
 
-class _NoModelFileError(ModelFileError, FileNotFoundError):
-    """There is no such file."""
+class ModelFileNotFoundError(ModelFileError, FileNotFoundError):
+    """There is no such model file."""
 
 
 def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool | None = None) -> None:
@@ -117,8 +117,9 @@ def load(path: str | os.PathLike[str]) -> USPEC | USENC:
     Raises
     ------
     ModelFileError
-        If it is not a model file, or is damaged, altered, or of a later release. Where there is no file at all, the
-        error is a FileNotFoundError too.
+        If it is not a model file, or is damaged, altered, or of a later release.
+    ModelFileNotFoundError
+        If there is no file at all: a ModelFileError that is a FileNotFoundError, too.
 
     See Also
     --------
@@ -145,7 +146,7 @@ def load(path: str | os.PathLike[str]) -> USPEC | USENC:
         header, arrays = decode(Path(path).expanduser())
         check_contents(header, arrays, kinds)
     except FileNotFoundError as error:
-        raise _NoModelFileError(f"{os.fspath(path)}: there is no such file.") from error
+        raise ModelFileNotFoundError(f"{os.fspath(path)}: there is no such file.") from error
     except Flaw as flaw:
         raise ModelFileError(f"{os.fspath(path)}: {flaw}") from flaw
     return _build(header, arrays, kinds)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ultraspec import bipartite, discretize, groups, representatives
 from ultraspec._spool import stays_in_memory
 from ultraspec._validation import plain, warn_user
+from ultraspec.edges import Edges, FoundEdges, connect, new_edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.linkage import Tree
 from ultraspec.neighbors import RepresentativeIndex
@@ -58,7 +59,7 @@ class Embedding:
 
     index: RepresentativeIndex
     sigma: float
-    edges: bipartite.Edges | bipartite.FoundEdges
+    edges: Edges | FoundEdges
     graph: bipartite.Graph
     spectrum: bipartite.Spectrum
 
@@ -71,9 +72,9 @@ class Model:
     sigma: float
     partition: Partition
 
-    def edges(self, block: Block) -> bipartite.Edges:
+    def edges(self, block: Block) -> Edges:
         """Edges of prepared rows."""
-        return bipartite.new_edges(block, self.index, self.sigma)
+        return new_edges(block, self.index, self.sigma)
 
     def label(self, block: Block) -> npt.NDArray[np.int32]:
         """Clusters of prepared rows."""
@@ -119,7 +120,7 @@ def embed(
     n_vectors: int,
     seeds: list[np.random.SeedSequence],
     engine: ThreadEngine,
-    out: bipartite.Edges | None = None,
+    out: Edges | None = None,
     stage: Stage = _made_anew,
 ) -> Embedding:
     """Select representatives, find the nearest of each row, and take the leading eigenvectors of their graph.
@@ -159,15 +160,15 @@ def embed(
         few = rows.n_rows <= discretize.settling_rows(n_vectors)  # k-means goes over all of them many times
         keep = (few and not rows.remote) or stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors)
         stage = _made_anew if keep else stage
-        edges: bipartite.Edges | bipartite.FoundEdges | None = None
+        edges: Edges | FoundEdges | None = None
 
-        def connect() -> dict[str, npt.NDArray[Any]]:
+        def find() -> dict[str, npt.NDArray[Any]]:
             nonlocal edges
-            edges, sigma = bipartite.connect(rows, index, engine, keep=keep, out=out)
+            edges, sigma = connect(rows, index, engine, keep=keep, out=out)
             return {"sigma": np.asarray(sigma)}
 
-        sigma = float(stage("sigma", connect)["sigma"])
-        edges = bipartite.FoundEdges(rows, index, sigma) if edges is None else edges
+        sigma = float(stage("sigma", find)["sigma"])
+        edges = FoundEdges(rows, index, sigma) if edges is None else edges
     with phase("graph"):
         p, found = len(index.representatives), edges
         graph = bipartite.Graph(**stage("graph", lambda: vars(bipartite.reduce_graph(found, sigma, p, rows, engine))))
@@ -202,7 +203,7 @@ def choose_clusters(
 
 def divide(
     spectrum: bipartite.Spectrum,
-    edges: bipartite.Edges | bipartite.FoundEdges,
+    edges: Edges | FoundEdges,
     k: int,
     options: LabelOptions,
     seed: np.random.SeedSequence,

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec._callbacks import with_callbacks
+from ultraspec._consensus import warn_if_alone
 from ultraspec._estimator import RowEstimator, all_or_nothing
 from ultraspec._spool import as_array
-from ultraspec._validation import check_checkpoint, check_choice, check_integer, open_input
+from ultraspec._validation import check_checkpoint, check_choice, check_integer, check_range, open_input
 from ultraspec.checkpoint import resume
 from ultraspec.engines import ThreadEngine, engine_for
 from ultraspec.joint import JOINTS, Ensemble, Joined, Joint, Placement
@@ -216,6 +217,7 @@ class USENC(RowEstimator):
                 models, labels = gather_members(prepared, recipe, own_seeds, checkpoint, engine)
             with reporter.phase("consensus"):
                 members = Ensemble(models, labels, prepared)
+                warn_if_alone(members.sizes, self.n_clusters)
                 joint = JOINTS[self.consensus].build(members, self.n_clusters, self.regularization, engine)
                 joined = joint.cut(self.n_clusters, self.n_init, self.max_iter, seeds[2], engine)
             reporter.close()
@@ -342,14 +344,7 @@ class USENC(RowEstimator):
         check_choice("consensus", self.consensus, tuple(JOINTS))
         check_checkpoint(self.checkpoint)
         self._check_graph_parameters()
-        try:
-            low, high = self.base_clusters
-        except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"base_clusters must be a pair (fewest, most), got {self.base_clusters!r}. Pass (30, 30) for 30."
-            ) from error
-        check_integer("base_clusters[0]", low, least=1)
-        check_integer("base_clusters[1]", high, least=int(low))
+        high = check_range("base_clusters", self.base_clusters)[1]
         if high > self.n_representatives:
             raise ValueError(
                 f"base_clusters={self.base_clusters!r} asks for more clusters than n_representatives="

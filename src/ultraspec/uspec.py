@@ -15,6 +15,7 @@ from ultraspec._callbacks import with_callbacks
 from ultraspec._estimator import RowEstimator, all_or_nothing
 from ultraspec._validation import check_checkpoint, check_choice, check_integer, open_input, plain
 from ultraspec.checkpoint import resume
+from ultraspec.edges import Edges, FoundEdges, find_edges
 from ultraspec.engines import engine_for
 from ultraspec.linkage import Tree
 from ultraspec.partition import VotePartition, label_rows
@@ -213,7 +214,7 @@ class USPEC(RowEstimator):
             found = embed(prepared, graph_options, wanted, n_vectors, seeds[1:3], engine, stage=checkpoint.stage)
             edges = found.edges
             if sample is not None:
-                edges = bipartite.FoundEdges(self._new_rows(rows, space), found.index, found.sigma)
+                edges = FoundEdges(self._new_rows(rows, space), found.index, found.sigma)
             with reporter.phase("labels"):
                 spectrum, tree = found.spectrum, None
                 if self.n_clusters == "auto":
@@ -222,7 +223,7 @@ class USPEC(RowEstimator):
                 partition, labels = label_rows(edges, partition, engine)
             reporter.close()
         warn_of_pieces(found.graph.pieces(), wanted, graph_options)
-        self._edges = edges.without_ids() if isinstance(edges, bipartite.FoundEdges) else edges
+        self._edges = edges.without_ids() if isinstance(edges, FoundEdges) else edges
         self._space, self._labels_seed, self._n_rows = space, seeds[3], rows.n_rows
         self._keep(Model(found.index, found.sigma, partition), n_iter)
         self.labels_ = self._map_rows(rows, self._model.label, np.int32) if rows.remote else labels
@@ -303,10 +304,10 @@ class USPEC(RowEstimator):
         self._check_cut(n_clusters, *((p, "representatives") if other.discretize == "consensus" else (kept,)))
         other.n_clusters = k = int(n_clusters)
         reporter, edges = self._console(), self._fitted_edges(X)
-        rows = edges.rows if isinstance(edges, bipartite.FoundEdges) else None
+        rows = edges.rows if isinstance(edges, FoundEdges) else None
         with engine_for(rows, self.n_jobs, reporter) as engine, reporter.phase("labels"):
             if rows is not None and X is not None:
-                edges = bipartite.find_edges(rows, model.index, model.sigma, engine)
+                edges = find_edges(rows, model.index, model.sigma, engine)
             other._edges = edges
             sample = self._sample(len(edges), self._labels_seed) if other.discretize == "kmeans" else None
             graph_edges = edges if sample is None else edges[sample]
@@ -325,7 +326,7 @@ class USPEC(RowEstimator):
         if self.n_clusters != "auto" and self.n_clusters > self.n_representatives:
             raise ValueError(
                 f"n_clusters={self.n_clusters} is more than n_representatives={self.n_representatives}: clusters are "
-                "groups of representatives. Raise n_representatives."
+                "groups of representatives. Ask for fewer clusters, or raise n_representatives if X has so many rows."
             )
         check_choice("discretize", self.discretize, DISCRETIZE)
         check_checkpoint(self.checkpoint)
@@ -381,13 +382,13 @@ class USPEC(RowEstimator):
         self.eigenvalues_ = model.partition.spectrum.eigenvalues
         self._n_features_out = model.partition.n_vectors
 
-    def _fitted_edges(self, X: Any) -> bipartite.Edges | bipartite.FoundEdges:
+    def _fitted_edges(self, X: Any) -> Edges | FoundEdges:
         if X is None:
             if self._edges is None:
                 raise ValueError("This model holds no rows: it came from a file or is a copy. Call cut(n_clusters, X).")
             return self._edges
         rows = self._new_rows(self._open_fitted(X), self._space)
-        return bipartite.FoundEdges(rows, self._model.index, self._model.sigma)
+        return FoundEdges(rows, self._model.index, self._model.sigma)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without the rows' edges: a model in a file stays small."""

@@ -14,15 +14,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ultraspec import microclusters
 from ultraspec._callbacks import with_callbacks
-from ultraspec._consensus import BLOCK_ROWS
+from ultraspec._consensus import BLOCK_ROWS, warn_if_alone
 from ultraspec._estimator import RowClusterer, all_or_nothing
 from ultraspec._kernels.graph import reduce_pairs
 from ultraspec._label_input import read_labels, warn_if_transposed
 from ultraspec._lazy import lazy
 from ultraspec._spool import as_array
-from ultraspec._validation import check_integer, check_jobs, open_input, seed_sequence, warn_user
+from ultraspec._validation import check_integer, check_jobs, check_range, open_input, seed_sequence, warn_user
 from ultraspec.baselines._members import cut_range, kmeans_members
-from ultraspec.bipartite import Edges, Graph, sum_graph
+from ultraspec.bipartite import Graph, sum_graph
+from ultraspec.edges import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.members import prepare
 from ultraspec.space import survey
@@ -182,6 +183,7 @@ def combine_integers(
         )
     if n_assigned < n_rows:
         warn_user(f"{n_rows - n_assigned:,} rows have no label in any base clustering; they get -1.", UserWarning)
+    warn_if_alone([len(values) for values in micro.values], n_clusters)
     labels, n_iter = np.full(len(micro.columns), -1, dtype=np.int32), 0
     if len(assigned) <= n_clusters:
         labels[assigned] = np.arange(len(assigned))
@@ -248,15 +250,7 @@ class EnsembleBaseline(RowClusterer):
         check_integer("n_estimators", self.n_estimators, least=1)
         check_integer("base_max_iter", self.base_max_iter, least=1)
         check_jobs(self.n_jobs)
-        try:
-            low, high = self.base_clusters
-        except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"base_clusters must be a pair (fewest, most), got {self.base_clusters!r}. Pass (30, 30) for 30."
-            ) from error
-        check_integer("base_clusters[0]", low, least=1)
-        check_integer("base_clusters[1]", high, least=int(low))
-        return int(low), int(high)
+        return check_range("base_clusters", self.base_clusters)
 
     def _base_range(self, asked: tuple[int, int], n_rows: int) -> tuple[int, int]:
         found = cut_range(asked, n_rows, int(self.n_clusters))

@@ -14,8 +14,9 @@ from ultraspec._spool import stays_in_memory
 from ultraspec._validation import check_choice, check_integer, warn_user
 from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._kmeans import dense, draw, lite_kmeans
-from ultraspec.bipartite import Edges, FoundEdges, connect, sum_graph, transfer_cut
+from ultraspec.bipartite import sum_graph, transfer_cut
 from ultraspec.discretize import EmbeddedPoints
+from ultraspec.edges import Edges, FoundEdges, connect
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Clustering
 from ultraspec.neighbors import RepresentativeIndex

@@ -26,7 +26,9 @@ _X = re.compile(r"\b(?:Input )?X\b")
 # What only Python knows, and what stands for it.
 _FOREIGN = (
     (re.compile(r" \(for example with sklearn[^)]*\)"), ""),
+    (re.compile(r" Add base clusterings, or use USPEC\."), " Raise n_estimators, or leave --ensemble out."),
     (re.compile(r"\bUSPEC\b|\bUSENC\b"), "the model"),
+    (re.compile(r", or None for every core"), ", or leave it out for every core"),
     (re.compile(r"(?<![\w-])columns (?=names |is empty|must )"), "--columns "),
     (re.compile(r", as in open_rows\(path, ([^)]*)\)"), r": \1"),
     (re.compile(r"Input should be a valid integer.*?(?= \(see |$)"), "it must be a whole number"),

@@ -43,14 +43,20 @@ class Input:
         if path.suffix.lower() in SLOW and path.is_file():
             screen.say(f"Reading {path} ...")
         columns = self.columns
-        if columns is None and names is not None and self._is_table(path):
+        of_model = columns is None and names is not None and self._is_table(path)
+        if of_model:
             columns = names
         try:
             return self._open(columns)
         except ValueError as error:
-            numbers = columns is not None and all(name.isdecimal() for name in columns)
-            if columns is None or not numbers or "has no column name" not in str(error):
+            if columns is None or "has no column name" not in str(error):
                 raise
+            if not all(name.isdecimal() for name in columns):
+                if not of_model:
+                    raise
+                from ultraspec.rows._file import listed
+
+                raise ValueError(f"{error} The model was fitted on {listed(columns)}.") from error
         return self._open([int(name) for name in columns])
 
     def _open(self, columns: Sequence[str | int] | None) -> Rows:

@@ -260,7 +260,7 @@ def cluster_count(text: str) -> int | str:
     if text.strip().lower() == "auto":
         return "auto"
     if not text.strip()[:1].isdigit():
-        raise ValueError(f"-k must be a whole number or 'auto', got {text!r}.")
+        raise ValueError(f"-k must be a whole number of at least 1, or 'auto', got {text!r}.")
     return whole(text, "-k")
 
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from ultraspec._consensus import edges_of
 from ultraspec._lazy import lazy
 from ultraspec._validation import open_input
-from ultraspec.bipartite import Edges
+from ultraspec.edges import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.members import base_columns
 from ultraspec.partition import Partition, VotePartition

@@ -105,7 +105,8 @@ def lead(model: Any, survey: Survey) -> str:
 def facts(model: Any, survey: Survey, gap: Eigengap) -> str:
     """The numbers at the top."""
     sizes, n = survey.tally.sizes, survey.n_rows
-    chosen = "chosen by the largest gap" if model.n_clusters == "auto" else "as asked"
+    by = "gap" if gap.largest == gap.chosen else "fall of a tree"  # of consensus, which looks at both
+    chosen = f"chosen by the largest {by}" if model.n_clusters == "auto" else "as asked"
     found = [
         (
             "Rows",

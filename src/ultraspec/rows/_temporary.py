@@ -58,7 +58,12 @@ class TemporaryFile:
             except OSError as error:
                 if error.errno == errno.ENOSPC:
                     raise self._full(len(data)) from error
-                raise
+                raise OSError(
+                    error.errno,
+                    f"{self._source} has to be written out once as a plain matrix, but that fails in the folder for "
+                    f"temporary files, {self._folder}: {error.strerror}. Set the environment variable TMPDIR to "
+                    "another folder",
+                ) from error
 
     def _require(self, n_bytes: int) -> None:
         if shutil.disk_usage(self._folder).free < n_bytes + LEFT_FREE:
@@ -69,8 +74,8 @@ class TemporaryFile:
         return OSError(
             errno.ENOSPC,
             f"{self._source} has to be written out once as a plain matrix, but the folder for temporary files, "
-            f"{self._folder}, has too little room: {n_bytes / 1e9:,.2f} GB more are needed, {free / 1e9:,.2f} GB are "
-            "free. Set the environment variable TMPDIR to a folder on a larger disk",
+            f"{self._folder}, has too little room: {(n_bytes + LEFT_FREE) / 1e9:,.2f} GB are needed, "
+            f"{free / 1e9:,.2f} GB are free. Set the environment variable TMPDIR to a folder on a larger disk",
         )
 
 
