@@ -50,7 +50,7 @@ class DaskEngine(ThreadEngine):
         super().__init__(n_jobs, reporter)
         client = active_client()
         if client is not None and n_jobs is None:
-            self.n_jobs = max(self.n_jobs, min(32, len(client.scheduler_info(n_workers=-1)["workers"])))
+            self.n_jobs = max(self.n_jobs, min(32, len(client.nthreads())))
 
     def map_rows(self, rows: Rows, function: Callable[[Block, Span], R]) -> list[R]:
         """Results of ``function(block, span)`` for each block of the rows, in order."""
@@ -233,10 +233,10 @@ def _run_on_cluster(
     from distributed import as_completed
     from distributed.scheduler import KilledWorker
 
-    results = client.compute(list(wanted))
-    pending = set(results if wanted is leaves else client.compute(list(leaves)))
-    waiting = {*pending, *results}
-    kept, futures, ready = set(results), list(waiting), as_completed(waiting)
+    # in one call, or a leaf might be done and forgotten before it is asked for, and be made again
+    futures = client.compute(list(wanted) if wanted is leaves else [*wanted, *leaves])
+    results, pending = futures[: len(wanted)], set(futures[-len(leaves) :])
+    kept, waiting, ready = set(results), set(futures), as_completed(futures)
     last = time.monotonic()
     try:
         while waiting:
@@ -273,12 +273,16 @@ def _run_on_cluster(
 
 
 def _raise_if_out_of_memory(client: Any) -> None:
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    if workers and all(worker.get("status") == "paused" for worker in workers):
+    statuses = client.run_on_scheduler(_worker_statuses)
+    if statuses and all(status == "paused" for status in statuses):
         raise MemoryError(
             "All workers have stopped taking tasks, as they are short of memory. Cut the data into smaller chunks "
             "(X = X.rechunk({0: ...}), about 64 MB each), do not persist more than fits, or give workers more memory."
         )
+
+
+def _worker_statuses(dask_scheduler: Any) -> list[str]:
+    return [worker.status.name for worker in dask_scheduler.workers.values()]
 
 
 def compute_all(tasks: Iterable[Any]) -> list[Any]:
