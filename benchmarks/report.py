@@ -183,6 +183,52 @@ def out_of_core(stored: dict[str, Any]) -> str:
     return text + "\n"
 
 
+def billion(stored: dict[str, Any]) -> str:
+    runs, limits = stored["runs"], stored["limits"]
+    text = "## A billion rows\n\n" + about(stored["machine"])
+    text += (
+        "CG, 11 clusters, from a .npy file made by `ultraspec generate`; memory is the most that was resident, the "
+        "interpreter included. Time per row is set beside that of 10 million rows in memory, in the same session. The "
+        "killed fits had a checkpoint, were ended by SIGKILL and started again; their time is that of the second start, "
+        "and their labels must be those of the undisturbed fit. What they printed is in [billion.log](billion.log).\n\n"
+        "| fit | rows | time | time per row, x in memory | asked | memory | asked | labels |\n"
+        "|---|---|---|---|---|---|---|---|\n"
+    )
+    for name, run in runs.items():
+        base = runs.get(f"{name.split()[0]} 10M in memory")
+        text += f"| {name} | {run['rows']:,} | {run['seconds']:.1f} s | "
+        if "in memory" in name or base is None:
+            text += f"| | {run['resident_bytes'] / 1e6:.0f} MB | | |\n"
+            continue
+        killed = name.endswith("killed")
+        times = run["seconds"] / run["rows"] / base["seconds"] * base["rows"]
+        same = runs.get(name.removesuffix(" killed"), {}).get("labels") == run["labels"]
+        text += (
+            "resumed | | " if killed else f"{times:.2f} | <= {limits['times']} ({verdict(times <= limits['times'])}) | "
+        )
+        text += f"{run['resident_bytes'] / 1e6:.0f} MB | < {limits['bytes'] / 1e6:.0f} MB "
+        text += f"({verdict(run['resident_bytes'] < limits['bytes'])}) | {('the same' if same else 'OTHERS') if killed else ''} |\n"
+    return text + "\n"
+
+
+def dask_scaling(stored: dict[str, Any]) -> str:
+    model, far = stored["model"], stored["ten_billion"]
+    text = "## On a Dask cluster\n\n" + about(stored["machine"])
+    text += (
+        "U-SPEC on CG, 11 clusters, from a .npy file whose chunks the workers read themselves; workers are processes of one "
+        "thread on this machine. The model has three costs, from the runs with one worker: "
+        f"{model['once']:.2f} s once, {1e3 * model['per_chunk']:.0f} ms a chunk, {1e9 * model['per_row']:.0f} ns a row.\n\n"
+        "| workers | rows | rows a chunk | time | the model says | between workers |\n|---|---|---|---|---|---|\n"
+    )
+    for run in stored["runs"]:
+        text += f"| {run['workers']} | {run['rows']:,} | {run['chunk_rows']:,} | {run['seconds']:.2f} s | "
+        text += f"{run['predicted']:.2f} s | {run['bytes_between_workers'] / 1e6:.0f} MB |\n"
+    return text + (
+        f"\nTen billion rows on 100 nodes of 8 threads, in {far['chunks']:,} chunks of 8 million: the model says "
+        f"{far['seconds']:.0f} s and {far['bytes_moved'] / 1e9:.0f} GB moved, which nobody has measured.\n\n"
+    )
+
+
 def secuer(stored: dict[str, Any]) -> str:
     peer = next(iter(next(iter(stored["runs"].values())).values()))["fits"][0]["theirs"]
     versions = ", ".join(f"{name} {version}" for name, version in peer["versions"].items())
@@ -224,6 +270,8 @@ def main() -> None:
         ("quality_usenc", lambda stored: quality(stored, "USENC")),
         ("speed_variants", variants),
         ("out_of_core", out_of_core),
+        ("billion", billion),
+        ("dask_scaling", dask_scaling),
         ("secuer", secuer),
     ]
     for name, write in sections:

@@ -21,6 +21,7 @@ def main() -> None:
         ["quality.py", "--method", "USPEC-exact", *seeds],
         ["quality.py", "--method", "USENC", *seeds],
         ["out_of_core.py", *(["--rows", "5_000_000"] if quick else [])],
+        *([] if quick else [["billion.py"], ["dask_scaling.py"]]),
         ["report.py"],
         ["baselines.py", *(["--seeds", "2", "--sets", "PenDigits", "USPS", "Letters"] if quick else [])],
         ["baselines_speed.py", *repeats],
