@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+SPECTRAL = ("KMeansLite", "SC", "ESCG", "Nystrom", "LSC-K", "LSC-R", "FastESC", "EulerSC")
 
 
 def main() -> None:
     quick = "--quick" in sys.argv
     repeats = ["--repeats", "1"] if quick else []
     seeds = ["--seeds", "2", "--sets", "PenDigits", "USPS", "Letters", "TB-1M"] if quick else []
+    few = ["--seeds", "2", "--sets", "PenDigits", "USPS", "Letters"] if quick else []
     calls = [
         ["speed.py", *repeats],
         ["speed_usenc.py", *repeats],
@@ -23,7 +25,9 @@ def main() -> None:
         ["out_of_core.py", *(["--rows", "5_000_000"] if quick else [])],
         *([] if quick else [["billion.py"], ["dask_scaling.py"]]),
         ["report.py"],
-        ["baselines.py", *(["--seeds", "2", "--sets", "PenDigits", "USPS", "Letters"] if quick else [])],
+        ["baselines.py", "--methods", *SPECTRAL, *few],
+        ["baselines_ensemble.py", *few],
+        *([] if quick else [["baselines.py", "--try", "--seeds", "5"], ["baselines_ensemble.py", "--try"]]),
         ["baselines_speed.py", *repeats],
         *([] if quick else [["baselines_speed.py", "--whole"], ["baselines_large.py"]]),
         ["baselines_report.py"],

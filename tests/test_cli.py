@@ -370,6 +370,10 @@ class TestOthers:
         assert (shell.folder / "demo-report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
         shell.fine("demo", "--rows", "3e3")  # its own page is drawn anew
         assert "exists" in shell.refused("demo", "--rows", "3e3", "--report", "demo-report.html")
+        (shell.folder / "demo-report.html").write_text("my own")
+        assert "exists. Pass --force to replace it." in shell.refused("demo", "--rows", "3e3")
+        assert (shell.folder / "demo-report.html").read_text(encoding="utf-8") == "my own"
+        shell.fine("demo", "--rows", "3e3", "--force")
 
     def test_demo_without_a_page(self, shell):
         facts = shell.facts("demo", "--rows", "3_000", "--no-report")

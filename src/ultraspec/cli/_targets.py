@@ -34,7 +34,11 @@ def check_fit(
 def check_demo(report: Path | None, *, force: bool) -> Path:
     """Real path of the demo's page, after all checks; one that the user names must not exist."""
     path = Path("demo-report.html") if report is None else report
-    return check({"--report": (path, PAGES)}, [], force=force or report is None)["--report"]
+    if report is None and path.is_file() and not force:
+        from ultraspec.report._page import is_page
+
+        force = is_page(path)
+    return check({"--report": (path, PAGES)}, [], force=force)["--report"]
 
 
 def check_labels(labels: Path, inputs: Iterable[Path], *, force: bool) -> Path:
