@@ -8,16 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ultraspec._files import write_whole
+from ultraspec.cli._errors import blaming
 from ultraspec.cli._screen import Screen, duration
 from ultraspec.reproduce import experiment as ex
-from ultraspec.reproduce import store
+from ultraspec.reproduce import markdown, page, store
 from ultraspec.reproduce.declarations import DATASETS, METHODS, Run
 from ultraspec.reproduce.expectation import Expectation
 from ultraspec.reproduce.memory import usual_limit
 from ultraspec.reproduce.runner import Limits, Runner, settled
 from ultraspec.reproduce.store import Row, Store
+from ultraspec.reproduce.summary import Summary
 
-RUNS_FILE, MARKDOWN_FILE, PAGE_FILE = "runs.jsonl", "results.md", "index.html"
+FILES = {"store": "runs.jsonl", "tables": "results.md", "page": "index.html"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ def run(request: Request, screen: Screen) -> None:
     """Run what is asked for and not done yet, then write tables and page."""
     experiment, limits = understand(request)
     request.folder.mkdir(parents=True, exist_ok=True)
-    path = request.folder / RUNS_FILE
+    path = request.folder / FILES["store"]
     if not request.resume and path.exists() and not request.draw_only:
         path.rename(path.with_name(f"runs-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"))
     started = time.monotonic()
@@ -145,8 +148,10 @@ def carry_out(
 
 def draw(rows: list[Row], experiment: ex.Experiment, request: Request) -> dict[str, Path]:
     """Write the tables and the page."""
-    return {
-        "store": request.folder / RUNS_FILE,
-        "tables": request.folder / MARKDOWN_FILE,
-        "page": request.folder / PAGE_FILE,
-    }
+    summary = Summary(rows, experiment.scale)
+    files = {name: request.folder / file for name, file in FILES.items()}
+    for name, module in (("tables", markdown), ("page", page)):
+        text = module.render(summary, experiment.tables).encode()
+        with blaming(files[name]):
+            write_whole(files[name], lambda file, text=text: file.write(text))  # type: ignore[misc]
+    return files

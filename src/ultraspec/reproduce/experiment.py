@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from ultraspec.reproduce import declarations
 from ultraspec.reproduce.data import Prepared, prepare, read_file
@@ -50,8 +51,6 @@ class Experiment:
 
     def task(self, run: Run) -> Task:
         """The task of a run."""
-        import json
-
         method = next(method for method in self.methods if method.title == run.method)
         data = self._prepared[run.dataset]
         stem = Path(data.rows_file).name.removesuffix("-rows.npy")
@@ -146,14 +145,3 @@ def add(known: Sequence[T], own: Sequence[T], what: str) -> list[T]:
     if twice:
         raise ValueError(f"Two {what}s are named {twice[0]!r}. Rename one.")
     return [*known, *own]
-
-
-def extras(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Dataset], list[Method]]:
-    """Data sets and methods of a store that are no declarations: those that users added."""
-    datasets = {row["dataset"] for row in rows} - {dataset.title for dataset in DATASETS}
-    methods = {row["method"]: row["estimator"] for row in rows}
-    known = {method.title for method in METHODS}
-    return (
-        [Dataset(title, file=title) for title in sorted(datasets)],
-        [Method(title, estimator, own=True) for title, estimator in sorted(methods.items()) if title not in known],
-    )
