@@ -102,6 +102,7 @@ class Runner:
         self._jobs, self._threads = jobs, threads
         self._on_start, self._on_end = on_start, on_end
         self._beyond = settled(store.rows, limits)[1]
+        self._fine = {run_of(row)[:-1] for row in store.rows if row["na"] is None}
         self._active: list[_Active] = []
         self._facts = {
             "threads": threads,
@@ -121,15 +122,18 @@ class Runner:
 
         After the first run of a method on a data set that goes beyond a limit, its other seeds are left out.
         """
-        waiting = list(wanted)[::-1]
+        waiting = dict.fromkeys(wanted)
         try:
             while waiting or self._active:
-                while waiting and len(self._active) < self._jobs and time.monotonic() < deadline:
-                    run = waiting.pop()
-                    if run[:-1] in self._beyond:
-                        self._on_end(run, None)
-                    else:
-                        self._start(run)
+                for run in [run for run in waiting if run[:-1] in self._beyond]:
+                    del waiting[run]
+                    self._on_end(run, None)
+                while len(self._active) < self._jobs and time.monotonic() < deadline:
+                    run = next((run for run in waiting if self._may_start(run)), None)
+                    if run is None:
+                        break
+                    del waiting[run]
+                    self._start(run)
                 if not self._active:
                     break
                 self._look()
@@ -137,6 +141,10 @@ class Runner:
             for active in self._active:
                 active.process.kill()
         return len(waiting)
+
+    def _may_start(self, run: Run) -> bool:
+        """Whether another seed of it does not first have to show that it stays within the limits."""
+        return run[:-1] in self._fine or all(active.run[:-1] != run[:-1] for active in self._active)
 
     def _start(self, run: Run) -> None:
         task = self._make_task(run)
@@ -163,6 +171,8 @@ class Runner:
             self._store.append(row)
             if row["na"] in ("memory", "time"):
                 self._beyond.add(active.run[:-1])
+            elif row["na"] is None:
+                self._fine.add(active.run[:-1])
             self._on_end(active.run, row)
 
     def _result(self, active: _Active) -> dict[str, Any] | None:
