@@ -129,11 +129,11 @@ class Runner:
                     del waiting[run]
                     self._on_end(run, None)
                 while len(self._active) < self._jobs and time.monotonic() < deadline:
-                    run = next((run for run in waiting if self._may_start(run)), None)
-                    if run is None:
+                    chosen = next((run for run in waiting if self._may_start(run)), None)
+                    if chosen is None:
                         break
-                    del waiting[run]
-                    self._start(run)
+                    del waiting[chosen]
+                    self._start(chosen)
                 if not self._active:
                     break
                 self._look()
