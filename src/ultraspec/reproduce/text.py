@@ -67,7 +67,7 @@ def difference(entry: Entry) -> str:
     if entry.metric == "seconds":
         return ratio(entry.paper.mean, entry.ours.mean)
     if entry.sigmas is None:
-        return f"{signed(entry.points, 2)} points"
+        return f"{signed(entry.points, 2)} pt"
     return f"{signed(entry.sigmas, 1)} σ"
 
 
