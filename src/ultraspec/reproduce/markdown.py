@@ -25,9 +25,9 @@ def intro(summary: Summary) -> list[str]:
         *text.made_by(summary),
         "",
         f"In each place: our mean ± standard deviation over seeds, *the paper's*, and the difference in units of the "
-        f"paper's standard deviation (in points, pt, where that is printed as 0.00); times: the median, *the paper's mean*, "
-        f"and the ratio. **Bold** is our best in the row. A mean *agrees* if it is within {SIGMAS:g} of the paper's "
-        f"standard deviations or within {POINTS:g} point. U-SPEC and U-SENC are the paper to the letter "
+        f"paper's standard deviation (in points, pt, where that is printed as 0.00); times: the median, *the paper's "
+        f"mean*, and the ratio. **Bold** is our best in the row. A mean *agrees* if it is within {SIGMAS:g} of the "
+        f"paper's standard deviations or within {POINTS:g} point. U-SPEC and U-SENC are the paper to the letter "
         f"(`regularization=0`), *(lib)* has the library's defaults. {text.limits_text(summary)}",
         "",
         text.RECONSTRUCTED,

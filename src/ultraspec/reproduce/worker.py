@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import signal
 import sys
 import threading
 import time
@@ -44,6 +45,7 @@ class Task:
 
 def work(task: Task, pipe: Any) -> None:
     """Run a task; what it raises becomes a reason."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner too, which ends this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with warnings.catch_warnings(record=True) as caught:
