@@ -181,7 +181,8 @@ class Console(Silent):
             full = int(share * self.WIDTH)
             left = f"{(now - self._pass_started) * (1 - share) / share:6.1f} s left" if share else ""
             if self._end is not None:
-                left = f"{max(0.0, self._end - now):6.1f} s left"
+                minutes = max(0.0, self._end - now) / 60
+                left = f"{minutes:.0f} min left" if minutes < 100 else f"{minutes / 60:.1f} h left"
             passes = f"pass {self._passes}  " if self._passes > 1 else ""
             if self._note:
                 passes = f"{self._done} of {self._total}, {self._note}  "

@@ -12,6 +12,7 @@ from ultraspec._version import __version__
 from ultraspec.cli import _options as o
 from ultraspec.cli import _targets
 from ultraspec.cli._input import Input
+from ultraspec.cli._reproduce import reproduce
 from ultraspec.cli._screen import Screen
 
 Job = Callable[[], None]
@@ -358,63 +359,10 @@ def bench(
     return job
 
 
-@app.command(
+app.command(
     epilog=examples(
         "ultraspec reproduce table4 --datasets PenDigits --runs 5",
         "ultraspec reproduce all --scale 0.01 --runs 1",
         "ultraspec reproduce 4-9 --method my_module:MyEstimator --data my.parquet:label",
     )
-)
-def reproduce(
-    tables: Annotated[
-        list[str], typer.Argument(metavar="TABLES", help="table4 to table16, such as 4-9, or all.", show_default=False)
-    ],
-    output: o.ResultsFolder = Path("reproduction"),
-    cache: o.CacheFolder = None,
-    datasets: o.DatasetNames = None,
-    methods: o.MethodNames = None,
-    own_method: o.OwnMethods = None,
-    own_data: o.OwnData = None,
-    runs: o.Runs = 20,
-    scale: o.DataShare = 1.0,
-    jobs: o.RunsAtOnce = 1,
-    threads: o.RunThreads = None,
-    memory_limit: o.MemoryLimit = None,
-    time_limit: o.TimeLimit = 3600.0,
-    stop_after: o.StopAfter = None,
-    resume: o.Resume = True,
-    draw_only: o.DrawOnly = False,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> Job:
-    """Run the paper's experiments and set their figures beside the paper's.
-
-    Each run is a process of its own and one line of runs.jsonl. Whatever ends
-    the command, running it again goes on. Tables and page are written at the end.
-    """
-
-    def job() -> None:
-        o.check_reproduce(runs, scale, jobs, threads, time_limit, stop_after)
-        from ultraspec.cli import reproduce as command
-
-        request = command.Request(
-            tables=tables,
-            folder=output,
-            cache=cache,
-            runs=runs,
-            scale=scale,
-            datasets=o.names(datasets, "--datasets"),
-            methods=o.names(methods, "--methods"),
-            own_methods=own_method or [],
-            own_datasets=own_data or [],
-            jobs=jobs,
-            threads=threads,
-            memory_limit=None if memory_limit is None else o.size(memory_limit, "--memory-limit"),
-            time_limit=time_limit or None,
-            stop_after=stop_after,
-            resume=resume,
-            draw_only=draw_only,
-        )
-        command.run(request, Screen(json, quiet))
-
-    return job
+)(reproduce)

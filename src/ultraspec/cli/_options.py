@@ -221,52 +221,6 @@ Jobs = Annotated[
     option("--jobs", "-j", panel=RUN, metavar="J", help="Threads. Default all cores; the result is the same."),
 ]
 
-ResultsFolder = Annotated[
-    Path, option("-o", "--output", panel=OUTPUT, metavar="FOLDER", help="Store, tables and page. Default reproduction.")
-]
-CacheFolder = Annotated[
-    Path | None,
-    option("--cache", panel=OUTPUT, metavar="FOLDER", help="Data sets and members. Default cache in the folder of -o."),
-]
-DatasetNames = Annotated[
-    str | None, option("--datasets", panel=INPUT, metavar="NAMES", help="Such as PenDigits,TB-1M. Default all.")
-]
-MethodNames = Annotated[
-    str | None, option("--methods", panel=INPUT, metavar="NAMES", help="Such as U-SPEC,LSC-K. Default all.")
-]
-OwnMethods = Annotated[
-    list[str] | None,
-    option("--method", panel=INPUT, metavar="MODULE:NAME", help="An estimator of your own; may be repeated."),
-]
-OwnData = Annotated[
-    list[str] | None,
-    option("--data", panel=INPUT, metavar="FILE:LABEL", help="Data of your own, and its classes; may be repeated."),
-]
-Runs = Annotated[int, option("--runs", panel=RUN, metavar="N", help="Seeds of each. Default 20, as in the paper.")]
-DataShare = Annotated[
-    float,
-    option("--scale", panel=RUN, metavar="S", help="Share of the rows, as 0.01 for a quick look. Default 1."),
-]
-RunsAtOnce = Annotated[int, option("--jobs", "-j", panel=RUN, metavar="J", help="Runs at a time. Default 1.")]
-RunThreads = Annotated[
-    int | None, option("--threads", panel=RUN, metavar="T", help="Threads of a run. Default cores / jobs.")
-]
-MemoryLimit = Annotated[
-    str | None,
-    option("--memory-limit", panel=RUN, metavar="SIZE", help="Of a run, such as 16GB. Default 9/10 of what is free."),
-]
-TimeLimit = Annotated[
-    float, option("--time-limit", panel=RUN, metavar="SECONDS", help="Of a run; 0 for none. Default 3600.")
-]
-StopAfter = Annotated[
-    float | None, option("--stop-after", panel=RUN, metavar="SECONDS", help="Start no run after so long; see --resume.")
-]
-Resume = Annotated[
-    bool,
-    option("--resume/--no-resume", panel=RUN, help="Go on with the store that is there (default), or put it aside."),
-]
-DrawOnly = Annotated[bool, option("--draw-only", panel=RUN, help="Run nothing; write tables and page from the store.")]
-
 
 def whole(text: str, name: str, least: int = 1) -> int:
     """A whole number as people write it.
@@ -345,34 +299,6 @@ def pair(text: str, name: str) -> tuple[int, int]:
     if len(parts) != 2:
         raise ValueError(f"{name} must be two numbers such as 20,60, got {text!r}.")
     return whole(parts[0], name), whole(parts[1], name)
-
-
-def size(text: str, name: str) -> int:
-    """An amount of memory as people write it.
-
-    Examples
-    --------
-    >>> size("16GB", "--memory-limit"), size("500 MB", "--memory-limit")
-    (16000000000, 500000000)
-    """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", text, re.ASCII | re.IGNORECASE)
-    if found is None or float(found[1]) == 0:
-        raise ValueError(f"{name} must be an amount of memory such as 16GB or 500MB, got {text!r}.")
-    return int(float(found[1]) * (1024 if found[3] else 1000) ** " KMGT".index(found[2].upper() or " "))
-
-
-def check_reproduce(
-    runs: int, scale: float, jobs: int, threads: int | None, time_limit: float, stop_after: float | None
-) -> None:
-    """Raise for options of `reproduce` that have no meaning."""
-    for name, value in (("--runs", runs), ("--jobs", jobs), ("--threads", threads)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}.")
-    if not 0 < scale <= 1:
-        raise ValueError(f"--scale must be above 0 and at most 1, got {scale:g}.")
-    for name, seconds in (("--time-limit", time_limit), ("--stop-after", stop_after)):
-        if seconds is not None and not 0 <= seconds < float("inf"):
-            raise ValueError(f"{name} must be a number of seconds, got {seconds:g}.")
 
 
 def names(text: str | None, option: str = "--columns") -> list[str] | None:
