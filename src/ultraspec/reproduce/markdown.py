@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ultraspec.reproduce import paper, text
 from ultraspec.reproduce.declarations import Table
@@ -117,24 +117,32 @@ def curves(summary: Summary, table: Table) -> list[str]:
     """One of Tables 10 to 16: a table for each figure."""
     lines: list[str] = []
     for metric in paper.METRICS:
-        rows = []
-        for dataset in summary.table_datasets(table):
-            for method in table.methods:
-                cells = [summary.cell(dataset.title, method, metric, setting) for setting in table.settings]
-                drawn = paper.drawn(table.name, dataset.title, metric, summary.twin(method))
-                if all(cell is None for cell in cells):
-                    continue
-                places = [
-                    f"{text.own(cell, metric)}<br>*{text.theirs(drawn.get(setting.label), metric)}*"
-                    for cell, setting in zip(cells, table.settings, strict=True)
-                ]
-                name = dataset.title + (text.DAGGER if dataset.reconstructed else "")
-                runs = [cell.runs for cell in cells if cell is not None]
-                rows.append([f"*{name}*", text.title(method), span(runs), *places])
+        rows = [
+            [f"*{dataset}*", method, runs, *("<br>".join([p[0], f"*{p[1]}*", *p[2:]]) for p in places)]
+            for dataset, method, runs, places in curve_rows(summary, table, metric)
+        ]
         if rows:
             head = ["Data set", text.NAMES[metric], "runs", *(str(setting.label) for setting in table.settings)]
             lines += [*grid(head, rows), ""]
     return lines[:-1] or ["Not run."]
+
+
+def curve_rows(summary: Summary, table: Table, metric: str) -> Iterator[tuple[str, str, str, list[list[str]]]]:
+    """Data set, method and number of runs, and for each value what we have, what the paper has, and the difference."""
+    for dataset in summary.table_datasets(table):
+        for method in table.methods:
+            cells = [summary.cell(dataset.title, method, metric, setting) for setting in table.settings]
+            drawn = paper.drawn(table.name, dataset.title, metric, summary.twin(method))
+            counts = [cell.runs for cell in cells if cell is not None]
+            if len(counts) < 2:  # a variant that was run at the default alone
+                continue
+            places = []
+            for cell, setting in zip(cells, table.settings, strict=True):
+                entry = Entry(dataset.title, method, metric, cell, drawn.get(setting.label), bool(drawn))
+                shown = [text.own(cell, metric), text.theirs(entry.paper, metric, entry.listed)]
+                places.append(shown if entry.points is None else [*shown, text.difference(entry)])
+            name = dataset.title + (text.DAGGER if dataset.reconstructed else "")
+            yield name, text.title(method), span(counts), places
 
 
 def span(numbers: Sequence[int]) -> str:

@@ -249,7 +249,7 @@ def curves(summary: Summary, table: Table) -> str:
             some = [s for s in series[dataset.title, metric] if s.name in shown]
             chart = lines(labels, some, unit, log=metric == "seconds") if sweep else bars(labels, some, unit)
             where = f"{text.NAMES[metric]} on {dataset.title}"
-            parts.append(f'<figure aria-label="{escape(where)}; the numbers are in the Markdown file">{chart}</figure>')
+            parts.append(f'<figure aria-label="{escape(where)}; the numbers are below">{chart}</figure>')
     keys = "".join(
         f'<span><i class="{_color(s)}"></i>{escape(text.title(s.name))}{_runs(summary, table, s.name)}</span>'
         for s in shown.values()
@@ -257,8 +257,31 @@ def curves(summary: Summary, table: Table) -> str:
     pale = "<span><i class=pale></i>the paper’s</span>" if sweep else "<span><i class=hollow></i>the paper’s</span>"
     return (
         f"<div class=curve-legend>{keys}{pale}</div><div class=multiples>{''.join(parts)}</div>"
-        f"<p class=hint>{escape(text.RECONSTRUCTED)}</p>"
+        f"{numbers(summary, table)}<p class=hint>{escape(text.RECONSTRUCTED)}</p>"
     )
+
+
+def numbers(summary: Summary, table: Table) -> str:
+    """The figures of the charts, for those who want them."""
+    parts = []
+    for metric in paper.METRICS:
+        head = "".join(f"<th scope=col>{escape(str(setting.label))}</th>" for setting in table.settings)
+        rows = "".join(
+            f"<tr><th scope=row>{escape(dataset)}<small>{escape(method)}, {runs} runs</small></th>"
+            + "".join(f"<td>{_numbers_place(place)}</td>" for place in places)
+            + "</tr>"
+            for dataset, method, runs, places in markdown.curve_rows(summary, table, metric)
+        )
+        parts.append(
+            f"<table class=paper-table><thead><tr><th scope=col>{escape(text.NAMES[metric])}</th>{head}</tr></thead>"
+            f"<tbody>{rows}</tbody></table>"
+        )
+    return f"<details><summary>Numbers</summary><div class=wide tabindex=0>{''.join(parts)}</div></details>"
+
+
+def _numbers_place(place: Sequence[str]) -> str:
+    looks = ("", " class=theirs", " class=apart")
+    return "".join(f"<span{look}>{escape(part)}</span>" for look, part in zip(looks, place, strict=False))
 
 
 def _color(series: Series) -> str:
