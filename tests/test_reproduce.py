@@ -428,6 +428,15 @@ def test_the_lead_answers_in_one_sentence():
     assert page.lead(Summary(lower), Summary(lower).score_entries()).startswith("Not in all.")
 
 
+def test_points_of_curves_are_compared_but_for_the_defaults():
+    rows = [row("MNIST", parameters={"regularization": 0.0, "selection": s}, nmi=60.0, ca=68.0) for s in ("random",)]
+    found = Summary([*rows, row("MNIST")]).curve_entries()
+    assert [(e.metric, e.paper.mean, e.verdict) for e in found] == [("nmi", 60.56, "agrees"), ("ca", 68.655, "agrees")]
+    (nmi, _) = Summary([row("MNIST", parameters={"regularization": 0.0, "n_neighbors": 3}, nmi=65.0)]).curve_entries()
+    assert nmi.paper == Figure(68.96, 1.55)  # the deviation of K = 5
+    assert nmi.verdict == "lower"
+
+
 def test_declared_names_are_found_in_any_spelling():
     from ultraspec.reproduce.experiment import choose, choose_tables
 

@@ -67,7 +67,11 @@ def lead(summary: Summary, entries: Sequence[Entry]) -> str:
     elif ours:
         kept = 1 - share(ours, "lower") / len(ours)
         sentences.append("Yes." if kept >= ENOUGH else "Mostly." if kept >= MOST else "Not in all.")
-    for what, some in (("U-SPEC and U-SENC", ours), ("the methods they are compared with", others)):
+    for what, some in (
+        ("U-SPEC and U-SENC", ours),
+        ("the methods they are compared with", others),
+        ("the curves and bars of Tables 10 to 16", compared(summary.curve_entries())),
+    ):
         if some:
             agree, lower = share(some, "agrees"), share(some, "lower")
             better = len(some) - agree - lower

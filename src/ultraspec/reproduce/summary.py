@@ -6,6 +6,7 @@ import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal, NamedTuple
 
 from ultraspec.reproduce import averages, paper
@@ -13,6 +14,7 @@ from ultraspec.reproduce.declarations import (
     DATASETS,
     METHODS,
     PAPER_SETS,
+    TABLES,
     Dataset,
     Method,
     Setting,
@@ -194,6 +196,26 @@ class Summary:
             for metric in ("nmi", "ca")
         ]
         return [entry for entry in found if entry.ours is not None]
+
+    def curve_entries(self) -> list[Entry]:
+        """All NMI and CA of Tables 10 to 16 but those at the defaults, which Tables 4 to 9 have.
+
+        A point that is drawn without a standard deviation gets that of the default point.
+        """
+        found = []
+        for table in (table for table in TABLES.values() if not table.metric):
+            for dataset, method, metric in product(table.datasets, table.methods, ("nmi", "ca")):
+                twin, usual = self.twin(method), self.method(method).with_setting({})
+                drawn = paper.drawn(table.name, dataset, metric, twin)
+                for setting in table.settings:
+                    ours = self.cell(dataset, method, metric, setting)
+                    theirs, default = drawn.get(setting.label), paper.printed(metric, dataset, twin)
+                    if ours is None or theirs is None or self.method(method).with_setting(setting.axes) == usual:
+                        continue
+                    if theirs.std is None and default is not None:
+                        theirs = theirs._replace(std=default.std)
+                    found.append(Entry(dataset, method, metric, ours, theirs, True))
+        return found
 
     def facts(self) -> dict[str, Any]:
         """What the runs were made on and by: sets of distinct values."""
