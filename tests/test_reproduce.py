@@ -309,7 +309,7 @@ def task(tmp_path, method, m, combines=True):
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", y)
     return Task(
-        data=Prepared(str(tmp_path / "x.npy"), str(tmp_path / "y.npy"), 1500, 2, 4),
+        data=Prepared("sf", str(tmp_path / "x.npy"), str(tmp_path / "y.npy"), 1500, 2, 4),
         estimator=f"ultraspec.baselines:{method}",
         parameters={"n_estimators": m} if combines else {},
         seed=3,

@@ -184,6 +184,10 @@ def test_own_data_is_a_row(shell, tmp_path):
     tables = (tmp_path / "reproduction" / "results.md").read_text()
     assert "| *my*<br>1 run |" in tables
     assert "| *other*<br>1 run |" in tables
+    np.savez(tmp_path / "other.npz", X=X[::-1], y=y)  # other data under the same name
+    again = shell.facts("reproduce", "4", *methods, *data, "--runs", "1")
+    assert again["runs_done"] == 2
+    assert stored(tmp_path)["k-means", "other", 0]["nmi"] != rows["k-means", "other", 0]["nmi"]
 
 
 def test_a_budget_stops_between_runs_and_no_resume_starts_anew(shell, tmp_path):

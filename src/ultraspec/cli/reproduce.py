@@ -54,6 +54,7 @@ def run(request: Request, screen: Screen) -> None:
         path.rename(path.with_name(f"runs-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"))
     started = time.monotonic()
     with store.opened(path) as opened:
+        opened.rows = [row for row in opened.rows if experiment.current(row)]
         done, beyond = settled(opened.rows, limits)
         todo = [r for r in experiment.plan() if r not in done and r[:-1] not in beyond]
         left = len(todo) if request.draw_only else carry_out(experiment, todo, opened, limits, request, screen)

@@ -25,6 +25,7 @@ Array = npt.NDArray[Any]
 class Prepared:
     """A data set on disk."""
 
+    stem: str
     rows_file: str
     classes_file: str
     rows: int
@@ -48,7 +49,7 @@ def prepare(dataset: Dataset, scale: float, folder: Path) -> Prepared:
     folder : Path
         Where files are kept.
     """
-    stem = _stem(dataset, scale)
+    stem = stem_of(dataset, scale)
     facts = folder / f"{stem}.json"
     if facts.exists():
         known = Prepared(**json.loads(facts.read_text()))
@@ -59,12 +60,12 @@ def prepare(dataset: Dataset, scale: float, folder: Path) -> Prepared:
     files = folder / f"{stem}-rows.npy", folder / f"{stem}-classes.npy"
     for path, array in zip(files, (X, y), strict=True):
         write_whole(path, lambda file, array=array: np.save(file, array))  # type: ignore[misc]
-    found = Prepared(str(files[0].resolve()), str(files[1].resolve()), len(X), X.shape[1], len(np.unique(y)))
+    found = Prepared(stem, str(files[0].resolve()), str(files[1].resolve()), len(X), X.shape[1], len(np.unique(y)))
     write_whole(facts, lambda file: file.write(json.dumps(asdict(found)).encode()))
     return found
 
 
-def _stem(dataset: Dataset, scale: float) -> str:
+def stem_of(dataset: Dataset, scale: float) -> str:
     """A name for the files of a data set, another one if a user's file changes."""
     share = "" if scale == 1 else f"-{scale:g}"
     if not dataset.own:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from ultraspec.reproduce import declarations
-from ultraspec.reproduce.data import Prepared, prepare, read_file
+from ultraspec.reproduce.data import Prepared, prepare, read_file, stem_of
 from ultraspec.reproduce.declarations import DATASETS, METHODS, TABLES, Dataset, Method, Run, Table
+from ultraspec.reproduce.store import Row
 from ultraspec.reproduce.worker import Task, find
 
 
@@ -49,11 +50,15 @@ class Experiment:
                 say(f"Data {dataset.title} ...")
                 self._prepared[dataset.title] = prepare(dataset, self.scale, self.cache / "data")
 
+    def current(self, row: Row) -> bool:
+        """Whether a row of the store is about the data as it is now: a user's file may have changed."""
+        own = [dataset for dataset in self.datasets if dataset.own and dataset.title == row["dataset"]]
+        return not own or row["data"] == stem_of(own[0], row["scale"])
+
     def task(self, run: Run) -> Task:
         """The task of a run."""
         method = next(method for method in self.methods if method.title == run.method)
         data = self._prepared[run.dataset]
-        stem = Path(data.rows_file).name.removesuffix("-rows.npy")
         return Task(
             data=data,
             estimator=method.estimator,
@@ -62,7 +67,7 @@ class Experiment:
             threads=self.threads,
             combines=method.combines,
             own=method.own,
-            members_folder=str(self.cache / "members" / f"{stem}-{run.seed}"),
+            members_folder=str(self.cache / "members" / f"{data.stem}-{run.seed}"),
             module_folder=os.getcwd() if method.own else "",
         )
 

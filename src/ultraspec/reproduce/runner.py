@@ -203,6 +203,7 @@ class Runner:
             "na": None,
             "reason": None,
             "estimator": task.estimator,
+            "data": task.data.stem,
             "rows": task.data.rows,
             "features": task.data.features,
             "clusters": task.data.clusters,

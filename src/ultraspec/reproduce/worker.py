@@ -72,8 +72,7 @@ def _end_with_parent() -> None:
 def measure(task: Task) -> dict[str, Any]:
     """Fit and score. The time is that of the fit alone: kernels are loaded on a few rows first."""
     X, y = task.data.open()
-    # fewer rows would do, but some methods take at least as many rows as clusters
-    if not task.own:
+    if not task.own:  # what others would make of a second fit is not ours to know
         step = max(1, len(X) // WARM_UP_ROWS)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
