@@ -22,8 +22,8 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build", "reproduction"]  # the latter's tables are included, its other files copied
-html_extra_path = ["reproduction"]
+exclude_patterns = ["_build"]
+html_extra_path = ["reproduction/page.html", "reproduction/runs.jsonl"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

@@ -122,7 +122,7 @@ def test_limits_and_failures_become_reasons(shell, tmp_path):
         assert row["machine"]["cores"] == os.cpu_count()
         assert 10**7 < row["peak_bytes"] < 10**9
         assert row["seconds"] > 0
-    page, tables = (tmp_path / "reproduction" / name for name in ("results.html", "results.md"))
+    page, tables = (tmp_path / "reproduction" / name for name in ("page.html", "tables.md"))
     assert "three is no number" in page.read_text()
     assert "the limit is 6 s" in tables.read_text()
     assert "| Fine |" in tables.read_text()
@@ -181,7 +181,7 @@ def test_own_data_is_a_row(shell, tmp_path):
     mine, other = rows["U-SPEC", "my", 0], rows["U-SPEC", "other", 0]
     assert (mine["rows"], mine["features"], mine["clusters"]) == (1000, 2, 3)  # a scale leaves at least so many
     assert mine["nmi"] == other["nmi"] > 0
-    tables = (tmp_path / "reproduction" / "results.md").read_text()
+    tables = (tmp_path / "reproduction" / "tables.md").read_text()
     assert "| *my*<br>1 run |" in tables
     assert "| *other*<br>1 run |" in tables
     np.savez(tmp_path / "other.npz", X=X[::-1], y=y)  # other data under the same name

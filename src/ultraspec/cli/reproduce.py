@@ -20,7 +20,7 @@ from ultraspec.reproduce.runner import Limits, Runner, settled
 from ultraspec.reproduce.store import Row, Store
 from ultraspec.reproduce.summary import Summary
 
-FILES = {"store": "runs.jsonl", "tables": "results.md", "page": "results.html"}
+FILES = {"store": "runs.jsonl", "tables": "tables.md", "page": "page.html"}
 
 
 @dataclass(frozen=True)
