@@ -336,7 +336,7 @@ def about(summary: Summary) -> str:
     sentences = [
         *text.made_by(summary),
         text.limits_text(summary).replace("*", ""),
-        "Means and standard deviations are over seeds; times are medians of the fit alone, in a process that has "
+        "Means and standard deviations are over seeds; times are medians, of the fit alone, in a process that has "
         "loaded its code. The ensemble methods share their base clusterings for a seed: their time counts for each.",
         "U-SPEC and U-SENC are the paper to the letter (regularization=0); (lib) has the library's defaults. "
         "In ranks, the latter take the place of the former, and methods of your own are added to the field.",

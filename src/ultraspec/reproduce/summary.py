@@ -25,6 +25,7 @@ from ultraspec.reproduce.paper import Figure
 from ultraspec.reproduce.store import Row
 
 SIGMAS = 2.0  # of the paper's standard deviations, within which a mean agrees
+CROWDED = 0.1  # share of runs beside which other work ran, above which times are those of the CPU
 POINTS = 1.0  # percent, within which it agrees anyway: some of the paper's deviations are zero
 
 Verdict = Literal["agrees", "higher", "lower", "ran", "failed", "neither", "missing", "own"]
@@ -108,6 +109,14 @@ class Summary:
         The store's rows.
     scale : float
         Those of other scales are left out.
+
+    Attributes
+    ----------
+    crowded : float
+        Share of the runs that did not have the machine for themselves.
+    clock : {"seconds", "cpu_seconds"}
+        What is shown as time: that of the clock, or where too many runs were crowded, that of the CPU, which depends
+        much less on what else ran.
     """
 
     def __init__(self, rows: Iterable[Row], scale: float = 1.0) -> None:
@@ -117,6 +126,8 @@ class Summary:
         for row in self.rows:
             self._groups.setdefault((row["dataset"], row["method"], written(row["parameters"])), []).append(row)
         self.datasets, self.methods = _with_extras(self.rows)
+        self.crowded = statistics.fmean([_shared(row) for row in self.rows] or [0.0])
+        self.clock = "cpu_seconds" if self.crowded > CROWDED else "seconds"
 
     def method(self, title: str) -> Method:
         """A method by its title."""
@@ -128,7 +139,8 @@ class Summary:
         rows = self._groups.get((dataset, method, written(parameters)), [])
         if not rows:
             return None
-        values = [row[metric] for row in rows if row["na"] is None]
+        field = self.clock if metric == "seconds" else metric
+        values = [row[field] for row in rows if row["na"] is None]
         if not values:
             return Cell(len(rows), None, None, rows[-1]["reason"])
         middle = statistics.median(values) if metric == "seconds" else statistics.fmean(values)
@@ -227,10 +239,14 @@ class Summary:
             "threads": sorted({row["threads"] for row in self.rows}),
             "first": min((row["started"] for row in self.rows), default=""),
             "last": max((row["started"] for row in self.rows), default=""),
-            "busy": statistics.fmean([(row.get("load") or 0) > row["threads"] for row in self.rows] or [0]),
             "memory_limits": sorted({row["memory_limit_bytes"] for row in self.rows if row["memory_limit_bytes"]}),
             "time_limits": sorted({row["time_limit_seconds"] for row in self.rows if row["time_limit_seconds"]}),
         }
+
+
+def _shared(row: Row) -> bool:
+    """Whether a run shared the machine: with others of ours, or with what else was running when it began."""
+    return row["jobs"] > 1 or (row["load"] or 0.0) > row["threads"]
 
 
 def _mean(figure: Figure | None) -> float | None:

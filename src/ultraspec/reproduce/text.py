@@ -111,10 +111,11 @@ def made_by(summary: Summary) -> list[str]:
         f"{n:,} runs on {' to '.join(days)}, each in a process of its own with {threads} threads: {machines}; "
         f"{versions}."
     ]
-    if facts["busy"] > 0.1:
+    if summary.clock == "cpu_seconds":
         sentences.append(
-            f"Other work ran beside {facts['busy']:.0%} of the runs (the machine's load was above the run's threads), "
-            "so times are too long rather than too short. Scores do not depend on it."
+            f"{summary.crowded:.0%} of the runs shared the machine, with each other or with other work. The clock says "
+            "little then, so times are those of the CPU, summed over threads: on idle cores they would be shorter. "
+            "The paper's are those of the clock, on four cores. Scores do not depend on it."
         )
     if summary.scale != 1:
         sentences.append(
