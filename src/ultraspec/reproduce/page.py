@@ -164,10 +164,7 @@ def notes(entries: Sequence[Entry]) -> str:
             if entry.verdict == verdict:
                 groups.setdefault(entry.method, []).append(entry)
         for method, some in sorted(groups.items(), key=lambda item: -max(abs(e.points or 0) for e in item[1])):
-            places = ", ".join(
-                f"{e.dataset} {text.SHORT[e.metric]} {text.own(e.ours, e.metric)} ({text.theirs(e.paper, e.metric)})"
-                for e in sorted(some, key=lambda e: -abs(e.points or 0))
-            )
+            places = "; ".join(_stands_out(e) for e in sorted(some, key=lambda e: -abs(e.points or 0)))
             words = f"{text.title(method)} is {what} the paper on {places}."
             found.append((kind, sign, words))
     calm = [
@@ -182,6 +179,13 @@ def notes(entries: Sequence[Entry]) -> str:
         f'<li class="{kind}"><span class=sign aria-hidden=true>{sign}</span><p>{escape(words)}</p></li>'
         for kind, sign, words in found
     )
+
+
+def _stands_out(entry: Entry) -> str:
+    """A disagreement: of few runs, it says little yet."""
+    n = entry.ours.runs if entry.ours is not None else 0
+    ours, theirs = text.own(entry.ours, entry.metric), text.theirs(entry.paper, entry.metric)
+    return f"{entry.dataset} {text.SHORT[entry.metric]} {ours} in {n} run{'s' if n > 1 else ''} (paper {theirs})"
 
 
 def card(summary: Summary, table: Table) -> str:
