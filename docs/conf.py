@@ -23,6 +23,7 @@ extensions = [
     "sphinx_copybutton",
 ]
 exclude_patterns = ["_build"]
+html_extra_path = ["reproduction/page.html", "reproduction/runs.jsonl"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

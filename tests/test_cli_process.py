@@ -78,8 +78,12 @@ class TestShown:
             for _ in range(5):
                 bar.advance()
             bar._progress.refresh()
+            bar.expect(7200.4)
+            bar.advance()
+            bar._progress.refresh()
         shown = screen.getvalue()
         assert "5 of 20, neighbors, 1 min 30 s left" in shown
+        assert "6 of 20, neighbors, 2 h 00 min left" in shown
         assert "USENC  members" in shown.splitlines()[-1]
         assert "\033[?25h" in shown  # the cursor is back
 

@@ -97,6 +97,21 @@ def test_a_bar_shows_share_pass_and_time_left(monkeypatch):
     assert {name: facts["seconds"] for name, facts in console.profile.items()} == {"neighbors": 12.0}
 
 
+def test_a_time_left_that_is_known_better_is_shown(monkeypatch):
+    stream, now = Terminal(), [100.0]
+    monkeypatch.setattr("ultraspec.progress.time.perf_counter", lambda: now[0])
+    console = Console("reproduce", stream)
+    with console.phase("runs"):
+        console.begin_pass(4)
+        for seconds in (10_800.0, 600.0):
+            console.expect(seconds)
+            now[0] += 60.0
+            console.advance()
+    frames = [frame for frame in stream.getvalue().split("\r\033[K") if "left" in frame]
+    assert frames[-2].endswith("3.0 h left")
+    assert frames[-1].endswith("9 min left")
+
+
 def test_a_phase_that_fails_is_marked(capsys):
     with pytest.raises(ValueError, match="NaN"):
         USPEC(4, verbose=1).fit(np.full((50, 3), np.nan))

@@ -69,6 +69,9 @@ class Silent:
     def note(self, text: str) -> None:
         """What the current task is about."""
 
+    def expect(self, seconds: float) -> None:
+        """How long the rest of the pass will take, where that is known better than from the tasks done."""
+
     def close(self) -> None:
         """The fit has ended well."""
 
@@ -132,6 +135,7 @@ class Console(Silent):
         self._name = self._note = ""
         self._passes = self._total = self._done = 0
         self._started = self._pass_started = self._shown = 0.0
+        self._end: float | None = None
 
     def begin_phase(self, name: str) -> None:
         """Start the clock of a phase."""
@@ -158,9 +162,13 @@ class Console(Silent):
         """Start the bar anew."""
         with self._lock:
             self._passes += 1
-            self._total, self._done = total, 0
+            self._total, self._done, self._end = total, 0, None
             self._pass_started = time.perf_counter()
         self._draw()
+
+    def expect(self, seconds: float) -> None:
+        """Show another time left than the tasks done tell."""
+        self._end = time.perf_counter() + seconds
 
     def advance(self) -> None:
         """Move the bar."""
@@ -177,6 +185,9 @@ class Console(Silent):
             share = self._done / self._total if self._total else 0.0
             full = int(share * self.WIDTH)
             left = f"{(now - self._pass_started) * (1 - share) / share:6.1f} s left" if share else ""
+            if self._end is not None:
+                minutes = max(0.0, self._end - now) / 60
+                left = f"{minutes:.0f} min left" if minutes < 100 else f"{minutes / 60:.1f} h left"
             passes = f"pass {self._passes}  " if self._passes > 1 else ""
             if self._note:
                 passes = f"{self._done} of {self._total}, {self._note}  "

@@ -12,6 +12,7 @@ from ultraspec._version import __version__
 from ultraspec.cli import _options as o
 from ultraspec.cli import _targets
 from ultraspec.cli._input import Input
+from ultraspec.cli._reproduce import reproduce
 from ultraspec.cli._screen import Screen
 
 Job = Callable[[], None]
@@ -356,3 +357,12 @@ def bench(
         command.run(n_rows, n_repeats, seed, jobs, Screen(json, quiet))
 
     return job
+
+
+app.command(
+    epilog=examples(
+        "ultraspec reproduce table4 --datasets PenDigits --runs 5",
+        "ultraspec reproduce all --scale 0.01 --runs 1",
+        "ultraspec reproduce 4-9 --method my_module:MyEstimator --data my.parquet:label",
+    )
+)(reproduce)

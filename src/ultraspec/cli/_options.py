@@ -306,7 +306,7 @@ def pair(text: str, name: str) -> tuple[int, int]:
     return whole(parts[0], name), whole(parts[1], name)
 
 
-def names(text: str | None) -> list[str] | None:
+def names(text: str | None, option: str = "--columns") -> list[str] | None:
     """Names that commas separate; a name with a comma stands in double quotes.
 
     Examples
@@ -320,5 +320,5 @@ def names(text: str | None) -> list[str] | None:
 
     found = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
     if not all(found) or not found:
-        raise ValueError(f"--columns must be names with commas between them, got {text!r}.")
+        raise ValueError(f"{option} must be names with commas between them, got {text!r}.")
     return found

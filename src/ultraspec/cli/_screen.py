@@ -47,6 +47,7 @@ class Bar(Silent):
         self._note = ""
         self._total = self._done = 0
         self._started = self._pass_started = 0.0
+        self._end: float | None = None
 
     def begin_phase(self, name: str) -> None:
         """Show the bar."""
@@ -64,7 +65,11 @@ class Bar(Silent):
     def begin_pass(self, total: int) -> None:
         """Start the bar anew."""
         with self._lock:
-            self._total, self._done, self._pass_started = total, 0, time.perf_counter()
+            self._total, self._done, self._end, self._pass_started = total, 0, None, time.perf_counter()
+
+    def expect(self, seconds: float) -> None:
+        """Show another time left than the tasks done tell."""
+        self._end = time.perf_counter() + seconds
 
     def note(self, text: str) -> None:
         """Show what is being done."""
@@ -84,6 +89,8 @@ class Bar(Silent):
                 return
             about = f"{done} of {total}, {self._note}" if self._note else f"{done / total:.0%}"
             left = f", {duration(round(spent * (total - done) / done))} left" if done else ""
+            if self._end is not None:
+                left = f", {duration(max(0, round(self._end - time.perf_counter())))} left"
             self._progress.update(self._task, total=total, completed=done, text=about + left)
 
 

@@ -1,0 +1,152 @@
+"""An experiment as a user asks for it: tables, data sets and methods by name, and those that the user adds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from ultraspec.reproduce import declarations
+from ultraspec.reproduce.data import Prepared, prepare, read_file, stem_of
+from ultraspec.reproduce.declarations import DATASETS, METHODS, TABLES, Dataset, Method, Run, Table
+from ultraspec.reproduce.store import Row
+from ultraspec.reproduce.worker import Task, find
+
+
+class _Titled(Protocol):
+    @property
+    def title(self) -> str: ...
+
+
+T = TypeVar("T", bound=_Titled)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is to be run, at which scale, and where its files are kept."""
+
+    tables: Sequence[Table]
+    datasets: Sequence[Dataset]
+    methods: Sequence[Method]
+    runs: int
+    scale: float
+    cache: Path
+    threads: int
+    _prepared: dict[str, Prepared] = field(default_factory=dict)
+
+    def plan(self) -> list[Run]:
+        """All of its runs."""
+        return declarations.plan(self.tables, self.datasets, self.methods, runs=self.runs, scale=self.scale)
+
+    def prepare(self, runs: Iterable[Run], say: Callable[[str], None]) -> None:
+        """Make the files of all data sets that runs need, before the first of them starts."""
+        wanted = {run.dataset for run in runs}
+        for dataset in self.datasets:
+            if dataset.title in wanted:
+                say(f"Data {dataset.title} ...")
+                self._prepared[dataset.title] = prepare(dataset, self.scale, self.cache / "data")
+
+    def current(self, row: Row) -> bool:
+        """Whether a row of the store is about the data as it is now: a user's file may have changed."""
+        own = [dataset for dataset in self.datasets if dataset.own and dataset.title == row["dataset"]]
+        return not own or row["data"] == stem_of(own[0], row["scale"])
+
+    def task(self, run: Run) -> Task:
+        """The task of a run."""
+        method = next(method for method in self.methods if method.title == run.method)
+        data = self._prepared[run.dataset]
+        return Task(
+            data=data,
+            estimator=method.estimator,
+            parameters=json.loads(run.parameters),
+            seed=run.seed,
+            threads=self.threads,
+            combines=method.combines,
+            own=method.own,
+            members_folder=str(self.cache / "members" / f"{data.stem}-{run.seed}"),
+            module_folder=os.getcwd() if method.own else "",
+        )
+
+
+def choose_tables(names: Sequence[str]) -> list[Table]:
+    """Tables by name: ``table4`` or ``4`` or ``4-9``, or ``all``.
+
+    Examples
+    --------
+    >>> [table.name for table in choose_tables(["4-6", "table10"])]
+    ['table4', 'table5', 'table6', 'table10']
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        word = name.strip().lower().removeprefix("tables").removeprefix("table")
+        low, _, high = word.partition("-")
+        if word == "all":
+            found.update(dict.fromkeys(TABLES))
+        elif low.isdecimal() and (not high or high.isdecimal()):
+            numbers = range(int(low), int(high or low) + 1)
+            found.update((f"table{number}", None) for number in numbers)
+            if not numbers:
+                raise ValueError(f"There is no table {name!r}.")
+        else:
+            found[name] = None
+    unknown = [name for name in found if name not in TABLES]
+    if unknown:
+        raise ValueError(f"There is no table {unknown[0]!r}. There are table4 to table16, and all.")
+    return [table for name, table in TABLES.items() if name in found]
+
+
+def choose(items: Sequence[T], names: Sequence[str] | None, what: str) -> list[T]:
+    """Those of some names, in any spelling: ``u-spec`` or ``USPEC``.
+
+    Examples
+    --------
+    >>> [method.title for method in choose(METHODS, ["uspec", "lsc-k"], "method")]
+    ['LSC-K', 'U-SPEC']
+    """
+    if names is None:
+        return list(items)
+    by_name = {_plain(item.title): item for item in items}
+    unknown = [name for name in names if _plain(name) not in by_name]
+    if unknown:
+        known = ", ".join(item.title for item in items)
+        raise ValueError(f"There is no {what} {unknown[0]!r}. There are {known}.")
+    wanted = {_plain(name) for name in names}
+    return [item for item in items if _plain(item.title) in wanted]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower().replace("ö", "o"))
+
+
+def own_method(text: str) -> Method:
+    """A user's method, ``module:Estimator``, after a look whether it is there."""
+    kind = find(text, os.getcwd())
+    title = getattr(kind, "__name__", text.partition(":")[2])
+    if _plain(title) in {_plain(method.title) for method in METHODS}:
+        title = text
+    return Method(title, text, own=True)
+
+
+def own_dataset(text: str) -> Dataset:
+    """A user's data set, ``path:label``, after a look whether it can be read."""
+    from ultraspec.cli._label_files import split
+
+    read_file(text)
+    path, _ = split(text)
+    title = path.name.split(".")[0]
+    if _plain(title) in {_plain(dataset.title) for dataset in DATASETS}:
+        title = path.name
+    return Dataset(title, file=str(path.resolve()) + text[len(str(text).rpartition(":")[0]) :])
+
+
+def add(known: Sequence[T], own: Sequence[T], what: str) -> list[T]:
+    """All of them; raises for two of the same name."""
+    titles = [item.title for item in own]
+    twice = [title for title in titles if titles.count(title) > 1]
+    if twice:
+        raise ValueError(f"Two {what}s are named {twice[0]!r}. Rename one.")
+    return [*known, *own]
