@@ -33,6 +33,7 @@ def main() -> None:
             else [["baselines.py", "--try", "--seeds", "5", *small], ["baselines_ensemble.py", "--try", *small]]
         ),
         ["baselines_speed.py", *repeats],
+        ["baselines_ensemble_speed.py", *repeats],
         *([] if quick else [["baselines_speed.py", "--whole"], ["baselines_large.py"]]),
         ["baselines_report.py"],
     ]
