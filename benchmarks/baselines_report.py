@@ -43,7 +43,7 @@ NOTES = """## What the sources leave open
   is what the paper ran. Assumed so, and TB agrees: NMI 0.1 and CA 52, as in the paper, where keeping the vector would give 43
   and 86. On SF, with vectors 2 to 5 of four classes, ours has 49 and the paper 58 (LSC-R) and 66 (LSC-K); the width makes no
   difference (LSC-R on the data times 0.02, 0.2 and 1 differs by 0.1), keeping the vector gives 60. The set is a reconstruction on which
-  k-means, Nystrom and U-SPEC score as in the paper: what the fifth eigenvector shows is where it differs.
+  k-means, Nystrom and U-SPEC score as in the paper; presumably it differs in what the fifth eigenvector shows.
 - **FastESC**: all that comes after the embedding. The first eigenvector is dropped. `early_stop` of the authors' version for
   large data is off: it changes NMI on PenDigits by 0.3 on average over four seeds, with 20 to 30 % of the rows.
 - **EulerSC**: the kernel's alpha and the scaling of the data; its paper's text was not at hand. Affinities that are never
