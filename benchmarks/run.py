@@ -14,7 +14,8 @@ def main() -> None:
     quick = "--quick" in sys.argv
     repeats = ["--repeats", "1"] if quick else []
     seeds = ["--seeds", "2", "--sets", "PenDigits", "USPS", "Letters", "TB-1M"] if quick else []
-    few = ["--seeds", "2", "--sets", "PenDigits", "USPS", "Letters"] if quick else []
+    small = ["--sets", "PenDigits", "USPS", "Letters"]
+    few = ["--seeds", "2", *small] if quick else []
     calls = [
         ["speed.py", *repeats],
         ["speed_usenc.py", *repeats],
@@ -27,8 +28,13 @@ def main() -> None:
         ["report.py"],
         ["baselines.py", "--methods", *SPECTRAL, *few],
         ["baselines_ensemble.py", *few],
-        *([] if quick else [["baselines.py", "--try", "--seeds", "5"], ["baselines_ensemble.py", "--try"]]),
+        *(
+            []
+            if quick
+            else [["baselines.py", "--try", "--seeds", "5", *small], ["baselines_ensemble.py", "--try", *small]]
+        ),
         ["baselines_speed.py", *repeats],
+        ["baselines_ensemble_speed.py", *repeats],
         *([] if quick else [["baselines_speed.py", "--whole"], ["baselines_large.py"]]),
         ["baselines_report.py"],
     ]

@@ -17,8 +17,9 @@ import pytest
 from cli_tools import Shell, circles, start, write_data
 
 from ultraspec import USPEC
+from ultraspec.cli import _screen
 from ultraspec.cli._errors import in_own_words
-from ultraspec.cli._screen import Bar
+from ultraspec.cli._screen import Bar, Screen
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 
@@ -86,6 +87,30 @@ class TestShown:
         assert "6 of 20, neighbors, 2 h 00 min left" in shown
         assert "USENC  members" in shown.splitlines()[-1]
         assert "\033[?25h" in shown  # the cursor is back
+
+    def test_a_terminal_sees_how_far_a_table_is_read(self, tmp_path, monkeypatch):
+        from rich.console import Console
+
+        from ultraspec import open_rows
+        from ultraspec.rows import csv
+
+        path = tmp_path / "long.csv"
+        path.write_text("a,b\n" + "1.5,2.5\n" * 10_000)
+        monkeypatch.setattr(csv, "BLOCK_BYTES", (8192,))
+        shown = io.StringIO()
+        monkeypatch.setattr(
+            _screen, "terminal", lambda: Console(file=shown, force_terminal=True, width=60, color_system=None)
+        )
+        monkeypatch.setattr(_screen, "QUICK", 0.0)
+        moves = []
+        monkeypatch.setattr(Bar, "_update", lambda bar: moves.append((bar._done, bar._total)))
+        with Screen().reading(path), open_rows(path) as rows:
+            assert rows.n_rows == 10_000
+        assert moves == [(i, 1000) for i in range(1, 1001)]
+        assert "Reading  long.csv" in shown.getvalue().splitlines()[-1]
+        moves.clear()
+        with open_rows(path):
+            assert not moves  # nobody listens any more
 
     def test_words_of_the_library_become_options(self):
         text = "n_neighbors=9 is more than n_representatives=5.\nChoose columns=['a', 'b c'], or array=..."

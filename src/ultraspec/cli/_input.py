@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,8 +41,11 @@ class Input:
         Columns are names first, and where there are no such names, numbers.
         """
         path = self.path.expanduser()
-        if path.suffix.lower() in SLOW and path.is_file():
-            screen.say(f"Reading {path} ...")
+        slow = path.suffix.lower() in SLOW and path.is_file()
+        with screen.reading(path) if slow else nullcontext():
+            return self._open_chosen(path, names)
+
+    def _open_chosen(self, path: Path, names: Sequence[str] | None) -> Rows:
         columns = self.columns
         of_model = columns is None and names is not None and self._is_table(path)
         if of_model:

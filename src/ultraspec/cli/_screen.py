@@ -9,10 +9,12 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from ultraspec.progress import Console, Silent
 
+PARTS = 1000  # of a file, that the bar moves by
 QUICK = 0.4  # seconds; passes that are over sooner get no bar of their own, which would only flicker
 
 
@@ -119,6 +121,31 @@ class Screen:
             return Silent()
         console = terminal()
         return Console(title) if console is None else Bar(title, console)
+
+    @contextmanager
+    def reading(self, path: Path) -> Iterator[None]:
+        """Show how far a file is read through while the body opens it."""
+        from ultraspec.rows._temporary import listener
+
+        in_log = terminal() is None
+        if in_log:
+            self.say(f"Reading {path} ...")
+        reporter = Silent() if in_log else self.reporter("Reading")
+        done = 0
+
+        def hear(share: float) -> None:
+            nonlocal done
+            for _ in range(int(share * PARTS) - done):
+                reporter.advance()
+                done += 1
+
+        token = listener.set(hear)
+        try:
+            with reporter.phase(path.name):
+                reporter.begin_pass(PARTS)
+                yield
+        finally:
+            listener.reset(token)
 
     @contextmanager
     def watching(self, model: Any) -> Iterator[None]:

@@ -25,8 +25,7 @@ def run(n_rows: int, seed: int, page: Path | None, *, force: bool, screen: Scree
         model.fit(X)
     seconds = time.perf_counter() - started
     if page is not None:
-        screen.say(f"Drawing {page.name} ...")
-        with blaming(page):
+        with screen.watching(model), blaming(page):
             report.write(model, X, page, title="Three concentric circles", overwrite=True if force else None)
     facts = {
         "command": "demo",

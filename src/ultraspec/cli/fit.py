@@ -95,8 +95,7 @@ def write(model: Any, rows: Rows, targets: Mapping[str, Path], force: bool, comm
         with blaming(targets["--model"]):
             save(model, targets["--model"], overwrite=force)
     if "--report" in targets:
-        screen.say(f"Drawing {targets['--report'].name} ...")
-        with blaming(targets["--report"]):
+        with screen.watching(model), blaming(targets["--report"]):
             report.write(model, rows, targets["--report"], code=command, overwrite=force)
     return sizes.counts
 

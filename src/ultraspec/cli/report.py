@@ -17,10 +17,9 @@ def run(
 ) -> None:
     """Draw a model and the rows of a file."""
     model = load_model(path, jobs)
-    with source.open(screen, feature_names(model)) as rows:
-        reporter = screen.reporter("report")
-        with reporter.phase("page"), about(source.path), blaming(target):
-            write(model, rows, target, title=title, code=repeat(model, source, rows.n_rows), overwrite=force)
+    opened = source.open(screen, feature_names(model))
+    with opened as rows, screen.watching(model), about(source.path), blaming(target):
+        write(model, rows, target, title=title, code=repeat(model, source, rows.n_rows), overwrite=force)
     facts = {
         "command": "report",
         "rows": rows.n_rows,

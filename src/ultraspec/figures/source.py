@@ -24,6 +24,7 @@ from ultraspec.engines import ThreadEngine
 from ultraspec.members import base_columns
 from ultraspec.partition import Partition, VotePartition
 from ultraspec.phases import Model
+from ultraspec.progress import Silent
 from ultraspec.rows import Block, Rows, sample_indices
 from ultraspec.space import check_finite
 from ultraspec.usenc import USENC
@@ -244,8 +245,9 @@ class _Reading:
 
 @contextmanager
 def open_source(model: Any, X: Any = None, labels: Any = None) -> Iterator[Source]:
-    """A `Source` whose passes run on as many threads as the model's."""
-    with ThreadEngine(getattr(model, "n_jobs", None)) as engine:
+    """A `Source` whose passes run on as many threads as the model's, and are shown where its fit was."""
+    reporter = getattr(model, "_console", Silent)()
+    with ThreadEngine(getattr(model, "n_jobs", None), reporter) as engine, reporter.phase("figures"):
         yield Source(model, X, labels, engine)
 
 

@@ -9,7 +9,8 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,16 @@ from ultraspec.rows._matrix import OpenFile
 
 LEFT_FREE = 2**26  # a disk is not filled to its last byte
 CHECK_BYTES = 2**26  # the free space is looked at again after so many bytes
+
+# Hears what share of a file has been written out so far; set by those who show progress.
+listener: ContextVar[Callable[[float], None] | None] = ContextVar("listener", default=None)
+
+
+def tell(share: float) -> None:
+    """Tell the listener, if there is one."""
+    hear = listener.get()
+    if hear is not None:
+        hear(min(share, 1.0))
 
 
 class TemporaryFile:
@@ -40,14 +51,14 @@ class TemporaryFile:
         if os.name == "posix":  # the file lives on while it is open, and even a killed process leaves nothing behind
             os.unlink(name)
             remove = None
-        self._known = n_bytes is not None
+        self._n_bytes = n_bytes
         self._end = self._checked = 0
         self.file = OpenFile(fd, Path(name), watch=False, remove=remove)
 
     def write(self, values: Array, offset: int | None = None) -> None:
         """Write values at `offset`, or where the last ones ended."""
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
-        if not self._known and self._end + len(data) > self._checked:
+        if self._n_bytes is None and self._end + len(data) > self._checked:
             self._require(len(data))
             self._checked = self._end + len(data) + CHECK_BYTES
         os.lseek(self.file.fd, self._end if offset is None else offset, os.SEEK_SET)
@@ -64,6 +75,8 @@ class TemporaryFile:
                     f"temporary files, {self._folder}: {error.strerror}. Set the environment variable TMPDIR to "
                     "another folder",
                 ) from error
+        if self._n_bytes:
+            tell(self._end / self._n_bytes)
 
     def _require(self, n_bytes: int) -> None:
         if shutil.disk_usage(self._folder).free < n_bytes + LEFT_FREE:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ultraspec.rows._file import Array, Columns, Stamp, need, refuse_non_numbers
 from ultraspec.rows._matrix import MatrixRows, OpenFile
-from ultraspec.rows._temporary import TemporaryFile
+from ultraspec.rows._temporary import TemporaryFile, tell
 
 BLOCK_BYTES = (2**20, 2**24, 2**28)  # parsed at once: the least that lines fit into, as pyarrow reads 32 blocks ahead
 OTHER_DELIMITERS = ";\t| "
@@ -177,14 +177,18 @@ class _Table:
         convert = {"include_columns": wanted, "column_types": types}
         with self._reading():
             reader = self._open(convert, column_names=names, skip_rows_after_names=int(skip_first))
+        size = 0 if self.path.name.lower().endswith(".gz") else self.path.stat().st_size
         with reader:
-            while True:
+            for count in itertools.count(1):
                 with self._reading():
                     batch = next(iter(reader), None)
                 if batch is None:
-                    return target.file, n_rows
+                    break
                 target.write(_numbers(batch))
                 n_rows += batch.num_rows
+                if size:
+                    tell(count * self._block_bytes / size)
+        return target.file, n_rows
 
     def _open(self, convert: dict[str, Any] | None = None, **options: Any) -> Any:
         return self._csv.open_csv(
