@@ -1,6 +1,7 @@
 """Fits of Dask collections, on local schedulers: the same labels as threads give, lazily, and nothing large here."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from ultraspec.rows.dask import DaskRows, chunk_runs, open_dask
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
+pytest.importorskip("dask.callbacks")
 
 X, Y = datasets.generate("cc", 20_000, random_state=0)
 CUTS = (9_000, 0, 300, 10_700)
@@ -157,6 +159,7 @@ def test_unknown_chunk_sizes_are_counted():
     model = USPEC(3, n_representatives=500, random_state=0).fit(unknown)
     known = USPEC(3, n_representatives=500, random_state=0).fit(lazy)
     assert (model.labels_.compute() == known.labels_.compute()).all()
+    assert model.labels_.chunks == known.labels_.chunks  # which the fit has counted
     assert (model.predict(unknown).compute() == known.predict(X)).all()
 
 
@@ -214,6 +217,64 @@ def test_bad_input():
         USPEC(2, metric="cosine").fit(da.from_array(np.eye(5)[[0, 1, 2, 2]] * [[1], [1], [1], [0]]))
     with pytest.raises(ValueError, match="does not hold the rows that were fitted"):
         model.cut(2, chunked(X[::-1].copy()))
+
+
+def test_other_input_is_refused_in_words():
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    with pytest.raises(TypeError, match=r"X is a Dask Delayed.*da.from_delayed"):
+        USPEC(3).fit(dask.delayed(X))
+    with pytest.raises(ValueError, match=r"Expected 2D array, got a 1D Dask Series.*to_frame"):
+        USPEC(3).fit(dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]), npartitions=2)["a"])
+    masked = np.ma.masked_greater(X, 1.0)
+    with pytest.raises(ValueError, match="masked values"):
+        USPEC(3).fit(da.from_array(masked, chunks=(5_000, 2)))
+    short = da.from_delayed(dask.delayed(X[:900]), (1_000, 2), np.float32)
+    with pytest.raises(ValueError, match=r"A chunk has the shape \(900, 2\), but X says that it has 1,000 rows"):
+        USPEC(3, n_representatives=50).fit(short)
+    with pytest.raises(TypeError, match="checkpoint must be a folder's path, a URL or None, got 3"):
+        USPEC(3, checkpoint=3).fit(X)
+    with pytest.raises(ValueError, match=r"checkpoint='foo://a' cannot be opened: ValueError: Protocol not known"):
+        USPEC(3, checkpoint="foo://a").fit(X)
+
+
+def test_figures_want_rows_of_this_machine(tmp_path):
+    from ultraspec import plots, report
+
+    lazy = chunked(X)
+    model = USPEC(3, n_representatives=100, random_state=0).fit(lazy)
+    where = tmp_path / "page.html"
+    with pytest.raises(TypeError, match=r"on a cluster, .* X\[::100\].compute\(\)"):
+        report.write(model, lazy, where)
+    with pytest.raises(TypeError, match=r"on a cluster"):
+        plots.sizes(model)
+    report.write(model, X[::10], where)
+    assert "</html>" in where.read_text()
+
+
+def test_many_fits_at_once_keep_apart():
+    """Fits in several threads, each with members in several threads, do not hear of each other."""
+    lazy = chunked(X)
+    options = {"n_estimators": 3, "n_representatives": 60, "random_state": 0}
+    with ThreadPoolExecutor(3) as pool:
+        fits = [pool.submit(lambda: USENC(3, **options).fit(lazy).labels_.compute()) for _ in range(9)]
+        found = [fit.result() for fit in fits]
+    assert all((labels == found[0]).all() for labels in found)
+    assert da.ones(5).sum().compute() == 5
+    assert not dask.callbacks.Callback.active
+
+
+def test_a_cut_of_a_cut():
+    model = USENC(3, n_estimators=3, n_representatives=100, random_state=0).fit(chunked(X))
+    again = model.cut(5).cut(3)
+    assert (again.labels_.compute() == model.labels_.compute()).all()
+    assert (again.confidence_.compute() == model.confidence_.compute()).all()
+
+
+def test_a_checkpoint_of_other_chunks_says_so(tmp_path):
+    options = {"n_representatives": 50, "checkpoint": tmp_path / "run", "random_state": 0}
+    USPEC(3, **options).fit(chunked(X))
+    with pytest.raises(ValueError, match="the values of X or its chunks differ"):
+        USPEC(3, **options).fit(chunked(X).rechunk((3_000, 2)))
 
 
 def test_a_failed_fit_leaves_the_model_as_it_was():

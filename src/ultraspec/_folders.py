@@ -91,13 +91,28 @@ class UrlFolder:
                 "Google Cloud or Azure install s3fs, gcsfs or adlfs too."
             ) from error
         self.shown = url
-        self._system, self._root = fsspec.core.url_to_fs(url)
+        with self._told():
+            self._system, self._root = fsspec.core.url_to_fs(url)
 
     def make(self) -> None:
         """Make the folder, where folders are not made by their files alone."""
-        if self._system.isfile(self._root):
+        with self._told():
+            is_file = self._system.isfile(self._root)
+        if is_file:
             raise ValueError(f"checkpoint={self.shown!r} is a file. Pass a folder, new or of an earlier run.")
-        self._system.makedirs(self._root, exist_ok=True)
+        with self._told():
+            self._system.makedirs(self._root, exist_ok=True)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say of errors that storages raise in their own words (keys, networks, names) what they are about."""
+        try:
+            yield
+        except Exception as error:
+            raise ValueError(
+                f"checkpoint={self.shown!r} cannot be opened: {type(error).__name__}: {error}. Check the URL, and what "
+                "its storage asks for (a package, credentials); a folder of this machine needs neither."
+            ) from error
 
     def has(self, name: str) -> bool:
         """Whether a file is there; the folder itself may not be."""

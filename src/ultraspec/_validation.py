@@ -66,6 +66,8 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
 
 def check_checkpoint(checkpoint: Any) -> None:
     """Raise unless `checkpoint` may name a folder."""
+    if checkpoint is not None and not isinstance(checkpoint, (str, os.PathLike)):
+        raise TypeError(f"checkpoint must be a folder's path, a URL or None, got {checkpoint!r}.")
     if checkpoint is not None and not str(checkpoint):
         raise ValueError("checkpoint is an empty string. Pass a folder, or None for no checkpoint.")
 
@@ -140,7 +142,7 @@ def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
     if isinstance(X, (str, bytes, os.PathLike)):
         shown = repr(os.fspath(X))
         raise TypeError(f"X is a path, {shown}. Open the file first: pass ultraspec.open_rows({shown}).")
-    _refuse_masked(X)
+    refuse_masked(X)
     numbers_only = refuse_words(X)
     in_memory = not isinstance(X, np.memmap)
     X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
@@ -263,7 +265,7 @@ def _holds_numbers(X: Any, place: int, kind: Any) -> bool:
     return True
 
 
-def _refuse_masked(X: Any) -> None:
+def refuse_masked(X: Any) -> None:
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError(
             f"X has {int(np.ma.getmaskarray(X).sum()):,} masked values, and rows with gaps have no distances. "

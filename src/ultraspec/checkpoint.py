@@ -217,7 +217,7 @@ def _differences(found: Facts, facts: Facts) -> Iterator[str]:
             changed = [key for key in here if there.get(key) != here[key]]
             yield from (f"{key} was {there.get(key)!r} and is {here[key]!r}" for key in changed if key != "content")
             if changed == ["content"]:
-                yield "the values of X differ"
+                yield "the values of X" + (" or its chunks" if "where" in here else "") + " differ"
         elif name == "seed":
             yield "random_state differs"
         else:

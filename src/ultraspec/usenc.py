@@ -314,7 +314,7 @@ class USENC(RowEstimator):
                 self._joint = other._joint = self._joint or self._join_again(rows, None, engine)
             else:
                 other._joint = other._join_again(rows, None if same else n_clusters, engine)
-            other.n_clusters = int(n_clusters)
+            other.n_clusters, other._source = int(n_clusters), raw if raw is not None and raw.remote else None
             joined = other._joint.cut(int(n_clusters), self.n_init, self.max_iter, self._labels_seed, engine)
         other._keep_joined(joined, raw)
         return other

@@ -20,7 +20,6 @@ from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 import dask
-from dask.callbacks import Callback
 
 from ultraspec.engines.threads import ThreadEngine, _blas, merge_tree
 from ultraspec.rows._base import MOST_GROUPS, Block, Rows, Span
@@ -108,7 +107,7 @@ class DaskEngine(ThreadEngine):
                 )
             ]
         self.reporter.begin_pass(len(leaves))
-        results = run_graph(leaves, wanted, self.reporter.advance, self._closed)
+        results = run_graph(leaves, wanted, self.reporter.advance, self._closed, token)
         self.reporter.measure()
         return results if merge is None else results[0]
 
@@ -157,17 +156,32 @@ def one_blas_thread() -> Iterator[None]:
         _blas.release()
 
 
+_watched: dict[str, tuple[Callable[[], None], threading.Event | None]] = {}  # passes that wait in this process
+
+
+@contextlib.contextmanager
+def _task(token: str) -> Iterator[None]:
+    """One task of a pass: tells whoever waits for it in this process, and ends at once if nobody does any more."""
+    advance, closed = _watched.get(token, (None, None))
+    if closed is not None and closed.is_set():
+        raise CancelledError("the engine was closed while a pass of it was running")
+    with one_blas_thread():
+        yield
+    if advance is not None:
+        advance()
+
+
 def _map_chunk(token: str, payload: bytes, chunk: Any, spans: Sequence[Span]) -> list[Any]:
     view, function = unpack(token, payload)
-    with one_blas_thread():
-        rows = chunk_rows(view, chunk, spans[0][0])
+    with _task(token):
+        rows = chunk_rows(view, chunk, spans)
         return [function(rows.read(*span), span) for span in spans]
 
 
 def _fold_chunk(token: str, payload: bytes, chunk: Any, spans: Sequence[Span]) -> Any:
     view, start, step = unpack(token, payload)
-    with one_blas_thread():
-        rows, result = chunk_rows(view, chunk, spans[0][0]), start()
+    with _task(token):
+        rows, result = chunk_rows(view, chunk, spans), start()
         for span in spans:
             step(result, rows.read(*span), span)
     return result
@@ -206,21 +220,21 @@ def run_graph(
     wanted: Sequence[Any],
     advance: Callable[[], None],
     closed: threading.Event | None = None,
+    token: str = "",
 ) -> list[Any]:
-    """Compute delayed values; `advance` is called as each of the `leaves` is done, `closed` stops it."""
+    """Compute delayed values; `advance` is called as each of the `leaves` is done, `closed` stops it.
+
+    Leaves that know the `token` tell of themselves where they run in this process. Dask's own callbacks are not used:
+    they are the process's, and fits in several threads would mix theirs up.
+    """
     client = active_client()
     if client is not None:
         return _run_on_cluster(client, leaves, wanted, advance, closed)
-    keys = {leaf.key for leaf in leaves}
-
-    def after(key: Any, *rest: Any) -> None:  # noqa: ARG001
-        if closed is not None and closed.is_set():
-            raise CancelledError("the engine was closed while a pass of it was running")
-        if key in keys:
-            advance()
-
-    with Callback(posttask=after):
+    _watched[token] = advance, closed
+    try:
         return list(dask.compute(*wanted))
+    finally:
+        _watched.pop(token, None)
 
 
 def _run_on_cluster(

@@ -25,7 +25,7 @@ from ultraspec.members import base_columns
 from ultraspec.partition import Partition, VotePartition
 from ultraspec.phases import Model
 from ultraspec.progress import Silent
-from ultraspec.rows import Block, Rows, sample_indices
+from ultraspec.rows import Block, Rows, is_lazy, sample_indices
 from ultraspec.space import check_finite
 from ultraspec.usenc import USENC
 from ultraspec.uspec import USPEC
@@ -96,6 +96,12 @@ class Source:
         self.model, self.engine = model, engine
         self.rows = None if X is None else open_input(model, X, reset=False)
         kept: Any = getattr(model, "labels_", None)
+        if (self.rows is not None and self.rows.remote) or (self.rows is None and is_lazy(kept)):
+            raise TypeError(
+                "The rows are on a cluster, and figures are drawn from rows of this machine. Pass some of them, such "
+                "as X[::100].compute(), or open_rows of their files."
+            )
+        kept = None if is_lazy(kept) else kept
         if self.rows is None and kept is None:
             raise ValueError("This model holds no labels: it came from a file. Pass the rows X.")
         self.n_rows = self.rows.n_rows if self.rows is not None else len(kept)

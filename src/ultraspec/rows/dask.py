@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
+from dask.delayed import Delayed
 
 from ultraspec.rows._base import BLOCK_VALUES, MOST_BLOCK_ROWS, Block, Rows, RowView, Span, cut_span
 from ultraspec.rows.memory import ArrayRows, SparseRows
@@ -38,14 +39,12 @@ class DaskRows(Rows):
     in_memory = False
     remote = True
 
-    def __init__(self, array: Any, lengths: npt.NDArray[np.int64] | None, names: list[str] | None = None) -> None:
+    def __init__(self, array: Any, lengths: npt.NDArray[np.int64], names: list[str] | None = None) -> None:
         self.array, self.names = array, names
         self.n_features, self.dtype = int(array.shape[1]), np.dtype(array.dtype)
         self.sparse = scipy.sparse.issparse(array._meta)
         self.chunks = array.to_delayed()[:, 0].tolist()
-        if lengths is None:
-            lengths = count_rows(array, self.chunks)
-        self.lengths = lengths
+        self.lengths, self.counted = lengths, lengths.any()
         self.bounds = np.concatenate([[0], np.cumsum(lengths)])
         self.n_rows = int(self.bounds[-1])
 
@@ -118,33 +117,38 @@ def source_of(rows: Rows) -> Any:
 def open_dask(X: Any, *, count: bool) -> DaskRows:
     """Rows of a Dask array or data frame; `count` rows of chunks whose lengths are not known, which reads them."""
     names = None
-    if hasattr(X, "to_delayed") and hasattr(X, "columns"):
-        X, names = _frame_to_array(X)
-    if not hasattr(X, "chunks"):
-        raise TypeError(f"X is a Dask {type(X).__name__}, which has no columns. Pass a dask.array or a data frame.")
+    if isinstance(X, Delayed) or getattr(X, "ndim", 0) not in (1, 2):
+        raise TypeError(
+            f"X is a Dask {type(X).__name__}. Pass a dask.array or a data frame; da.from_delayed makes one of it."
+        )
     if X.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got a {X.ndim}D dask.array instead. Reshape it: X.reshape(-1, 1) for one feature."
+            f"Expected 2D array, got a {X.ndim}D Dask {type(X).__name__} instead. For one feature pass "
+            "X.reshape(-1, 1), or X.to_frame() of a column."
         )
+    if hasattr(X, "columns"):
+        X, names = _frame_to_array(X)
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X must hold numbers, got {X.dtype}. Turn it into numbers first, for example into seconds.")
+    if np.isnan(X.shape[1]):
+        raise ValueError("The number of columns of X is not known. Call X.compute_chunk_sizes() first.")
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    lengths = np.array(X.chunks[0], dtype=np.float64)
-    known = not np.isnan(lengths).any()
-    if known:
-        return DaskRows(X, lengths.astype(np.int64), names)
-    return DaskRows(X, None if count else np.zeros(len(lengths), dtype=np.int64), names)
+    if np.isnan(X.chunks[0]).any():
+        lengths = count_rows(X) if count else np.zeros(len(X.chunks[0]), dtype=np.int64)
+    else:
+        lengths = np.array(X.chunks[0], dtype=np.int64)
+    return DaskRows(X, lengths, names)
 
 
-def count_rows(array: Any, chunks: list[Any]) -> npt.NDArray[np.int64]:
+def count_rows(array: Any) -> npt.NDArray[np.int64]:
     """Rows of each chunk."""
     import dask
 
     from ultraspec.engines.dask import compute_all
 
-    del array
-    return np.array(compute_all(dask.delayed(_length, pure=False)(chunk) for chunk in chunks), dtype=np.int64)
+    length = dask.delayed(_length, pure=False)
+    return np.array(compute_all(length(chunk) for chunk in array.to_delayed()[:, 0]), dtype=np.int64)
 
 
 def _frame_to_array(frame: Any) -> tuple[Any, list[str] | None]:
@@ -194,7 +198,9 @@ def map_lazily(rows: Rows, function: Callable[[Block], Any], dtype: Any, width: 
     source = source_of(rows)
     step = max(1, min(MOST_BLOCK_ROWS, BLOCK_VALUES // max(1, source.n_features)))
     state = pack((rows.over(None), function, step, source.bounds, np.dtype(dtype), width))
-    shape: dict[str, Any] = {"drop_axis": 1} if width is None else {"chunks": (source.array.chunks[0], (width,))}
+    lengths = tuple(source.lengths.tolist()) if source.counted else source.array.chunks[0]
+    shape: dict[str, Any] = {"chunks": (lengths,) if width is None else (lengths, (width,))}
+    shape |= {"drop_axis": 1} if width is None else {}
     meta = np.empty((0,) if width is None else (0, 0), dtype=dtype)
     given = {
         "token_of": state.key,
@@ -213,9 +219,16 @@ def _item(function: Callable[[Block], Any], place: int, block: Block) -> Any:
 # What runs on workers.
 
 
-def chunk_rows(view: Any, chunk: Any, first: int) -> Rows:
-    """A chunk, whose first row has the number `first`, seen as a `view` sees it."""
-    source = _Chunk(_matrix(chunk), first)
+def chunk_rows(view: Any, chunk: Any, spans: Sequence[Span]) -> Rows:
+    """A chunk, whose rows have the numbers of the `spans`, seen as a `view` sees it."""
+    first, wanted = spans[0][0], spans[-1][1] - spans[0][0]
+    matrix = _matrix(chunk)
+    if matrix.ndim != 2 or matrix.shape[0] != wanted:
+        raise ValueError(
+            f"A chunk has the shape {matrix.shape}, but X says that it has {wanted:,} rows. Correct the shapes that X "
+            "was made with, or call X.compute_chunk_sizes()."
+        )
+    source = _Chunk(matrix, first)
     return source if view is None else view.over(source)
 
 
@@ -236,12 +249,15 @@ class _Chunk(Rows):
 
 
 def _matrix(chunk: Any) -> Any:
+    from ultraspec._validation import refuse_masked
+
     if scipy.sparse.issparse(chunk):
         chunk = chunk.tocsr()
         if not chunk.has_canonical_format:
             chunk = chunk.copy()
             chunk.sum_duplicates()
         return chunk
+    refuse_masked(chunk)
     return np.asarray(chunk)
 
 
@@ -253,7 +269,7 @@ def _map_chunk(chunk: Any, token_of: str, payload: bytes, block_id: Any = None) 
     out = np.empty(n if width is None else (n, width), dtype=dtype)
     first = 0 if block_id is None else int(bounds[block_id[0]])
     with one_blas_thread():
-        rows = chunk_rows(view, chunk, first)
+        rows = chunk_rows(view, chunk, [(first, first + n)])
         for low, high in cut_span((0, n), step):
             out[low:high] = function(rows.read(first + low, first + high))
     return out
