@@ -263,10 +263,11 @@ def curves(summary: Summary, table: Table) -> str:
         f'<span><i class="{_color(s)}"></i>{escape(text.title(s.name))}{_runs(summary, table, s.name)}</span>'
         for s in shown.values()
     )
+    cut = "" if sweep else "Whiskers are standard deviations; the axes of scores do not begin at zero. "
     pale = "<span><i class=pale></i>the paper’s</span>" if sweep else "<span><i class=hollow></i>the paper’s</span>"
     return (
         f"<div class=curve-legend>{keys}{pale}</div><div class=multiples>{''.join(parts)}</div>"
-        f"{numbers(summary, table)}<p class=hint>{escape(text.RECONSTRUCTED)}</p>"
+        f"{numbers(summary, table)}<p class=hint>{cut}{escape(text.RECONSTRUCTED)}</p>"
     )
 
 
