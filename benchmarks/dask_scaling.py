@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.optimize
 from common import machine, read_set, store
 
 from ultraspec import USPEC
@@ -87,8 +88,8 @@ def fit_model(runs: list[dict[str, Any]]) -> dict[str, float]:
     one = [run for run in runs if run["workers"] == 1]
     A = np.array([[1.0, -(-run["rows"] // run["chunk_rows"]), run["rows"]] for run in one])
     weights = 1 / np.array([run["seconds"] for run in one])
-    found = np.linalg.lstsq(A * weights[:, None], np.ones(len(one)), rcond=None)[0]
-    return dict(zip(("once", "per_chunk", "per_row"), np.maximum(found, 0.0).tolist(), strict=True))
+    found = scipy.optimize.nnls(A * weights[:, None], np.ones(len(one)))[0]  # no cost is below zero
+    return dict(zip(("once", "per_chunk", "per_row"), found.tolist(), strict=True))
 
 
 def predict(
@@ -133,12 +134,17 @@ def main() -> None:
                 flush=True,
             )
             store("dask_scaling", result)
+    judge(result)
+    store("dask_scaling", result)
+    print(result["model"], result["ten_billion"])
+
+
+def judge(result: dict[str, Any]) -> None:
+    """Add the model, and what it says of each run and of ten billion rows."""
     result["model"] = model = fit_model(result["runs"])
     for run in result["runs"]:
         run["predicted"] = predict(model, run["rows"], run["chunk_rows"], run["workers"])["seconds"]
     result["ten_billion"] = predict(model, 1e10, 8e6, 100 * 8)
-    store("dask_scaling", result)
-    print(model, result["ten_billion"])
 
 
 if __name__ == "__main__":

@@ -195,6 +195,9 @@ def test_a_budget_stops_between_runs_and_no_resume_starts_anew(shell, tmp_path):
     assert (none["runs_done"], none["runs_left"]) == (0, 2)
     assert shell.facts("reproduce", "table4", *TINY, "--runs", "2")["runs_done"] == 2
     assert shell.facts("reproduce", "table4", *TINY, "--runs", "2", "--resume")["runs_done"] == 0
+    code, _, error = shell("reproduce", "table4", "--draw-only", "-q")
+    assert code == 2
+    assert "are at --scale 0.001" in error
     drawn = shell.facts("reproduce", "table4", *TINY, "--runs", "3", "--draw-only")
     assert (drawn["runs_done"], drawn["runs_left"], drawn["runs_stored"]) == (0, 1, 2)
     anew = shell.facts("reproduce", "table4", *TINY, "--runs", "1", "--no-resume")
@@ -202,10 +205,20 @@ def test_a_budget_stops_between_runs_and_no_resume_starts_anew(shell, tmp_path):
     assert len(list((tmp_path / "reproduction").glob("runs-*.jsonl"))) == 1
 
 
+def test_a_changed_module_is_another_method(shell, tmp_path):
+    words = ("reproduce", "table4", *TINY, "--method", "my_module:Fine", "--runs", "1")
+    assert shell.facts(*words)["runs_done"] == 2
+    assert shell.facts(*words)["runs_done"] == 0
+    (tmp_path / "my_module.py").write_text(MODULE + "\n# a better one\n")
+    sys.modules.pop("my_module", None)
+    assert shell.facts(*words)["runs_done"] == 1
+
+
 def parquet(folder):
     pyarrow.parquet.write_table(pyarrow.table({"x": [1.0, 2.0], "label": [0, 1]}), folder / "t.parquet")
     pyarrow.parquet.write_table(pyarrow.table({"x": [1.0, 2.0], "label": [0, 0]}), folder / "one.parquet")
     np.save(folder / "x.npy", np.ones((3, 2)))
+    (folder / "failing.py").write_text('raise RuntimeError("at import")')
 
 
 @pytest.mark.parametrize(
@@ -213,13 +226,15 @@ def parquet(folder):
     [
         (["table3"], "There is no table 'table3'. There are table4 to table16, and all."),
         (["nonsense"], "There is no table 'nonsense'"),
-        (["9-4"], "There is no table '9-4'"),
+        (["9-4"], "There is no table '9-4': 4 is before 9. Write 4-9."),
         (["table4", "--datasets", "Iris"], "There is no data set 'Iris'. There are PenDigits, USPS"),
         (["table4", "--methods", "U-SPEC,DBSCAN"], "There is no method 'DBSCAN'. There are k-means, SC"),
         (["table4", "--method", "no_such_module:X"], "There is no module 'no_such_module'"),
         (["table4", "--method", "my_module:Nobody"], "my_module has no estimator 'Nobody'"),
         (["table4", "--method", "my_module:number"], "my_module has no estimator 'number'"),
         (["table4", "--method", "my_module"], "Write module:Estimator"),
+        (["table4", "--method", "failing:X"], "failing cannot be imported: RuntimeError: at import"),
+        (["table4", "--draw-only"], "there are no runs to draw"),
         (["table4", "--method", "my_module:Fine", "--method", "my_module:Fine"], "Two methods are named 'Fine'"),
         (["table4", "--data", "t.parquet:species"], "no column named 'species'. Its columns are 'x', 'label'"),
         (["table4", "--data", "t.parquet"], "as in my.parquet:label"),

@@ -48,8 +48,10 @@ class Request:
 def run(request: Request, screen: Screen) -> None:
     """Run what is asked for and not done yet, then write tables and page."""
     experiment, limits = understand(request)
-    request.folder.mkdir(parents=True, exist_ok=True)
     path = request.folder / FILES["store"]
+    if request.draw_only and not path.exists():
+        raise ValueError(f"{path} is not there: there are no runs to draw. Run without --draw-only first, or pass -o.")
+    request.folder.mkdir(parents=True, exist_ok=True)
     if not request.resume and path.exists() and not request.draw_only:
         path.rename(path.with_name(f"runs-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"))
     started = time.monotonic()
@@ -59,6 +61,9 @@ def run(request: Request, screen: Screen) -> None:
         todo = [r for r in experiment.plan() if r not in done and r[:-1] not in beyond]
         left = len(todo) if request.draw_only else carry_out(experiment, todo, opened, limits, request, screen)
         rows = opened.rows
+    scales = sorted({row["scale"] for row in rows})
+    if request.draw_only and scales and request.scale not in scales:
+        raise ValueError(f"The runs in {path} are at --scale {', '.join(map(str, scales))}. Pass that, too.")
     files = draw(rows, experiment, request)
     failed = [row for row in rows if row["na"] == "error"]
     facts: dict[str, Any] = {
@@ -71,8 +76,9 @@ def run(request: Request, screen: Screen) -> None:
         "seconds": round(time.monotonic() - started, 1),
         "outputs": {name: str(file) for name, file in files.items()},
     }
+    counts = f"{len(todo) - left:,} done now, {left:,} left, {len(rows):,} in the store"
     lines = [
-        ("Runs", f"{len(todo) - left:,} done now, {left:,} left, {len(rows):,} in the store"),
+        ("Runs", f"{len(rows):,} in the store" if request.draw_only else counts),
         ("Time", duration(time.monotonic() - started)),
         ("Store", str(files["store"])),
         ("Tables", str(files["tables"])),
@@ -81,7 +87,7 @@ def run(request: Request, screen: Screen) -> None:
     if failed:
         last = failed[-1]
         what = f"{last['method']} on {last['dataset']}: {last['reason']}"
-        lines.insert(1, ("Failed", f"{len(failed):,} runs, the last {what}"))
+        lines.insert(1, ("Failed", f"{len(failed):,} run{'s' * (len(failed) > 1)}, the last {what}"))
     screen.result(facts, lines)
 
 

@@ -41,6 +41,7 @@ class Method:
     combines: bool = False  # joins k-means members, which all such methods share for a seed
     instead_of: str = ""  # the paper's method of which it is a variant
     own: bool = False  # added by a user
+    code: str = ""  # checksum of a user's module, as it may be changed between runs
 
     def with_setting(self, setting: Mapping[str, Any]) -> dict[str, Any]:
         """Its parameters in a setting; what it does not have, and what is the default, is left out."""

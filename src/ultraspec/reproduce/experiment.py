@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ultraspec.reproduce import declarations
 from ultraspec.reproduce.data import Prepared, prepare, read_file, stem_of
@@ -51,7 +53,10 @@ class Experiment:
                 self._prepared[dataset.title] = prepare(dataset, self.scale, self.cache / "data")
 
     def current(self, row: Row) -> bool:
-        """Whether a row of the store is about the data as it is now: a user's file may have changed."""
+        """Whether a row of the store is about data and code as they are now: a user's files may have changed."""
+        methods = [method for method in self.methods if method.own and method.title == row["method"]]
+        if methods and row.get("code") != methods[0].code:
+            return False
         own = [dataset for dataset in self.datasets if dataset.own and dataset.title == row["dataset"]]
         return not own or row["data"] == stem_of(own[0], row["scale"])
 
@@ -69,6 +74,7 @@ class Experiment:
             own=method.own,
             members_folder=str(self.cache / "members" / f"{data.stem}-{run.seed}"),
             module_folder=os.getcwd() if method.own else "",
+            code=method.code,
         )
 
 
@@ -90,7 +96,7 @@ def choose_tables(names: Sequence[str]) -> list[Table]:
             numbers = range(int(low), int(high or low) + 1)
             found.update((f"table{number}", None) for number in numbers)
             if not numbers:
-                raise ValueError(f"There is no table {name!r}.")
+                raise ValueError(f"There is no table {name!r}: {high} is before {low}. Write {high}-{low}.")
         else:
             found[name] = None
     unknown = [name for name in found if name not in TABLES]
@@ -128,7 +134,16 @@ def own_method(text: str) -> Method:
     title = getattr(kind, "__name__", text.partition(":")[2])
     if _plain(title) in {_plain(method.title) for method in METHODS}:
         title = text
-    return Method(title, text, own=True)
+    return Method(title, text, own=True, code=_checksum(kind))
+
+
+def _checksum(kind: Any) -> str:
+    """Of the file that a class is defined in; what that imports in turn is not looked at."""
+    try:
+        source = inspect.getsourcefile(kind)
+    except TypeError:  # a compiled one
+        source = None
+    return hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16] if source else ""
 
 
 def own_dataset(text: str) -> Dataset:

@@ -203,6 +203,7 @@ class Runner:
             "na": None,
             "reason": None,
             "estimator": task.estimator,
+            **({"code": task.code} if task.code else {}),
             "data": task.data.stem,
             "rows": task.data.rows,
             "features": task.data.features,

@@ -41,6 +41,7 @@ class Task:
     own: bool
     members_folder: str
     module_folder: str  # where a user's own modules are looked for
+    code: str = ""  # checksum of that module
 
 
 def work(task: Task, pipe: Any) -> None:
@@ -142,6 +143,8 @@ def find(name: str, folder: str = "") -> Any:
         if error.name is not None and module_name.split(".")[0] == error.name.split(".")[0]:
             raise ValueError(f"There is no module {error.name!r}, here or installed.") from error
         raise ValueError(f"{module_name} cannot be imported: {error}") from error
+    except Exception as error:  # whatever a user's module raises is about that module
+        raise ValueError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
     found = getattr(module, attribute, None)
     if not callable(found):
         raise ValueError(f"{module_name} has no estimator {attribute!r}.")
