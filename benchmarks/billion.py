@@ -113,12 +113,12 @@ def main() -> None:
     result: dict[str, Any] = fetch("billion")
     result |= {"machine": machine(), "limits": {"times": TIMES, "bytes": MEMORY}}
     runs = result.setdefault("runs", {})
-    quiet = {"verbose": 1}
+    shown = {"verbose": 1}  # progress, which goes to the log
 
     def killed(kind: str, path: Path, done: str, **more: Any) -> dict[str, Any]:
         folder = Path(tempfile.mkdtemp(dir=options.folder))
         try:
-            return run_killed(kind, path, log, folder, done, **quiet, **more)
+            return run_killed(kind, path, log, folder, done, **shown, **more)
         finally:
             shutil.rmtree(folder)
 
@@ -128,11 +128,11 @@ def main() -> None:
                 (run("USPEC", large, log, rows=10_000_000, in_memory=True) for _ in range(5)),
                 key=lambda f: f["seconds"],
             )[2],
-            "uspec": lambda: run("USPEC", large, log, **quiet),
-            "uspec graph_rows=10M": lambda: run("USPEC", large, log, graph_rows=10_000_000, **quiet),
+            "uspec": lambda: run("USPEC", large, log, **shown),
+            "uspec graph_rows=10M": lambda: run("USPEC", large, log, graph_rows=10_000_000, **shown),
             "uspec killed": lambda: killed("USPEC", large, "sigma.npz"),
-            "usenc 10M in memory": lambda: run("USENC", large, log, rows=10_000_000, in_memory=True, **quiet),
-            "usenc": lambda: run("USENC", middle, log, **quiet),
+            "usenc 10M in memory": lambda: run("USENC", large, log, rows=10_000_000, in_memory=True, **shown),
+            "usenc": lambda: run("USENC", middle, log, **shown),
             "usenc killed": lambda: killed("USENC", middle, "member-0003.npz"),
         }
         for name, call in plan.items():

@@ -22,6 +22,7 @@ from ultraspec.edges import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.microclusters import Microclusters
 from ultraspec.partition import CenterPartition
+from ultraspec.rows import cut_span
 
 MOST_COLUMNS = 20_000  # base clusters in all: the matrix between them would have 3.2 GB
 BLOCK_ROWS = 8192
@@ -183,7 +184,7 @@ class ConsensusGraph:
             mine = edges[part]
             reduce_pairs(mine.ids, mine.weights, degrees[part], weights[part], graph.affinity, graph.counts)
 
-        blocks = [(low, min(low + BLOCK_ROWS, len(columns))) for low in range(0, len(columns), BLOCK_ROWS)]
+        blocks = cut_span((0, len(columns)), BLOCK_ROWS)
         graph = bipartite.sum_graph(add, columns.size * columns.shape[1], micro.n_columns, blocks, engine)
         spectrum = bipartite.transfer_cut(graph, max(spare, wanted + 1), regularization)
         return cls(edges, weights, assigned, len(micro.columns), spectrum, regularization)

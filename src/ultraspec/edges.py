@@ -18,7 +18,7 @@ from ultraspec._spool import Spool, room_for, stays_in_memory
 from ultraspec._validation import warn_user
 from ultraspec.engines import ThreadEngine
 from ultraspec.neighbors import RepresentativeIndex
-from ultraspec.rows import Block, Rows, Span
+from ultraspec.rows import Block, Rows, Span, cut_span
 
 BLOCK_ROWS = 32768  # of edges
 SMALL_BLOCK_EDGES = 2**16
@@ -68,7 +68,7 @@ class Edges:
         """Ranges that cover all rows in order."""
         n, K = self.ids.shape
         step = BLOCK_ROWS if n > 16 * BLOCK_ROWS else SMALL_BLOCK_EDGES // K
-        return [(low, min(low + step, n)) for low in range(0, n, step)]
+        return cut_span((0, n), step)
 
     def weigh(self, sigma: float) -> Floats:
         """Turn squared distances into transition probabilities, in place; gives the rows' degrees."""

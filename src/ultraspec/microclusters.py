@@ -18,7 +18,7 @@ from ultraspec._kernels.labels import fill_slots, number_rows
 from ultraspec._spool import SpooledMatrix, as_array, fill, room_like
 from ultraspec.bipartite import ONE
 from ultraspec.engines import ThreadEngine
-from ultraspec.rows import Block, Rows, Span
+from ultraspec.rows import Block, Rows, Span, cut_span
 
 PARTS = 32  # of a label matrix, each with a table of its own
 LEAST_PART_ROWS, MOST_PART_ROWS = 2**16, 2**21
@@ -83,7 +83,7 @@ class Microclusters:
 def parts(n: int) -> list[tuple[int, int]]:
     """Ranges of rows: few, as each has a table of its own."""
     step = min(MOST_PART_ROWS, max(LEAST_PART_ROWS, -(-n // PARTS)))
-    return [(low, min(low + step, n)) for low in range(0, n, step)]
+    return cut_span((0, n), step)
 
 
 def find(labels: LabelMatrix | SpooledMatrix, engine: ThreadEngine) -> Microclusters:

@@ -25,7 +25,7 @@ from ultraspec.members import base_columns
 from ultraspec.partition import Partition, VotePartition
 from ultraspec.phases import Model
 from ultraspec.progress import Silent
-from ultraspec.rows import Block, Rows, is_lazy, sample_indices
+from ultraspec.rows import Block, Rows, cut_span, is_lazy, sample_indices
 from ultraspec.space import check_finite
 from ultraspec.usenc import USENC
 from ultraspec.uspec import USPEC
@@ -176,7 +176,7 @@ class Source:
         """Ranges that cover all rows."""
         if self.rows is not None:
             return self.rows.blocks()
-        return [(low, min(low + 65536, self.n_rows)) for low in range(0, self.n_rows, 65536)]
+        return cut_span((0, self.n_rows), 65536)
 
     def _part(self, where: Where, read: Callable[[], Block], *, points: bool, edges: bool, columns: bool) -> Part:
         """What is asked for, from what the model keeps of fitted rows if it can be, else from the rows themselves."""

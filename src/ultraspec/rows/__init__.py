@@ -5,7 +5,7 @@ indices (`take`), and cuts itself into blocks. The block boundaries depend on th
 number of threads, so that sums taken block by block are the same on any machine.
 """
 
-from ultraspec.rows._base import Block, Rows, RowView, Span, is_lazy, sample_indices
+from ultraspec.rows._base import Block, Rows, RowView, Span, cut_span, is_lazy, sample_indices
 from ultraspec.rows._file import FileRows
 from ultraspec.rows._open import check_path, open_rows
 from ultraspec.rows.memory import ArrayRows, SparseRows, subset
@@ -19,6 +19,7 @@ __all__ = [
     "Span",
     "SparseRows",
     "check_path",
+    "cut_span",
     "is_lazy",
     "open_rows",
     "sample_indices",

@@ -203,13 +203,13 @@ def map_lazily(rows: Rows, function: Callable[[Block], Any], dtype: Any, width: 
     shape |= {"drop_axis": 1} if width is None else {}
     meta = np.empty((0,) if width is None else (0, 0), dtype=dtype)
     given = {
-        "token_of": state.key,
+        "state_key": state.key,
         "payload": state,
         "meta": meta,
         "dtype": dtype,
         "name": f"{name}-{uuid.uuid4().hex}",
     }
-    return da.map_blocks(_map_chunk, source.array, **given, **shape)
+    return da.map_blocks(_fill_chunk, source.array, **given, **shape)
 
 
 def _item(function: Callable[[Block], Any], place: int, block: Block) -> Any:
@@ -261,10 +261,10 @@ def _matrix(chunk: Any) -> Any:
     return np.asarray(chunk)
 
 
-def _map_chunk(chunk: Any, token_of: str, payload: bytes, block_id: Any = None) -> npt.NDArray[Any]:
+def _fill_chunk(chunk: Any, state_key: str, payload: bytes, block_id: Any = None) -> npt.NDArray[Any]:
     from ultraspec.engines.dask import one_blas_thread, unpack
 
-    view, function, step, bounds, dtype, width = unpack(token_of, payload)
+    view, function, step, bounds, dtype, width = unpack(state_key, payload)
     n = int(chunk.shape[0])
     out = np.empty(n if width is None else (n, width), dtype=dtype)
     first = 0 if block_id is None else int(bounds[block_id[0]])
