@@ -133,7 +133,10 @@ def test_a_killed_fit_resumes_and_ends_with_the_same_bits(tmp_path, nursery, n_j
     folder.mkdir()
     random = np.random.default_rng(n_jobs)
     statuses = []
-    for _ in range(5):
+    while statuses.count(signal.SIGKILL) < 4 and len(statuses) < 20:
+        if statuses and statuses[-1] == 0:  # it was over before it was killed: nothing is left to interrupt
+            shutil.rmtree(folder)
+            folder.mkdir()
         before = len(list(folder.iterdir()))
         child = start(folder, n_jobs, tmp_path / "unused.npy")
         with contextlib.suppress(ProcessLookupError):  # it has ended
