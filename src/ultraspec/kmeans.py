@@ -241,7 +241,7 @@ def shadow_table(shadow: Shadow, points: Centers) -> tuple[Centers, npt.NDArray[
 
 
 @dataclass
-class _Tally:
+class Tally:
     """Partial result of a pass."""
 
     sums: Sums
@@ -252,7 +252,8 @@ class _Tally:
     changed: int = 0
 
     @classmethod
-    def empty(cls, k: int, n_sums: int) -> _Tally:
+    def empty(cls, k: int, n_sums: int) -> Tally:
+        """Of no rows."""
         far_sq, far_row = np.full(k, -1, dtype=np.float32), np.full(k, -1, dtype=np.int64)
         return cls(np.zeros((k, n_sums)), np.zeros(k), far_sq, far_row)
 
@@ -260,7 +261,8 @@ class _Tally:
         """Count rows, of which `first` is the number of the first."""
         self.inertia += kernels.tally(labels, sq, weights, first, self.counts, self.far_sq, self.far_row)
 
-    def merge(self, other: _Tally) -> _Tally:
+    def merge(self, other: Tally) -> Tally:
+        """Add another's rows."""
         self.sums += other.sums
         self.counts += other.counts
         self.inertia += other.inertia
@@ -290,7 +292,7 @@ def lloyd(points: Points, centers: Centers, engine: ThreadEngine, *, max_iter: i
         means = points.means(found.sums, found.counts)
         empty = np.flatnonzero(found.counts == 0)
         means[empty] = centers[empty]
-        spare = _spare(found, empty.size)
+        spare = spare_clusters(found, empty.size)
         gain = float(found.counts @ ((means - centers).astype(np.float64) ** 2).sum(axis=1))
         settled = found.changed == 0 or gain <= tol * found.inertia
         if (settled and not spare.size) or iteration + 1 == max_iter:
@@ -303,31 +305,31 @@ def lloyd(points: Points, centers: Centers, engine: ThreadEngine, *, max_iter: i
     return Clustering(labels, centers, means, found.counts, found.inertia, iteration + 1)
 
 
-def _assign_pass(points: Points, assign: Assign, k: int, labels: Labels, sq: Squares, engine: ThreadEngine) -> _Tally:
-    def step(tally: _Tally, span: Span) -> None:
+def _assign_pass(points: Points, assign: Assign, k: int, labels: Labels, sq: Squares, engine: ThreadEngine) -> Tally:
+    def step(tally: Tally, span: Span) -> None:
         here = slice(*span)
         tally.changed += assign(span, labels[here], sq[here], tally.sums)
         tally.add(labels[here], sq[here], points.weights_of(here), span[0])
 
-    start = partial(_Tally.empty, k, points.n_sums)
-    return engine.fold(points.blocks(), start, step, _Tally.merge, most_groups=_worthwhile_groups(points, k))
+    start = partial(Tally.empty, k, points.n_sums)
+    return engine.fold(points.blocks(), start, step, Tally.merge, most_groups=worthwhile_groups(points, k))
 
 
-def _remote_pass(points: RowPoints, centers: Centers, engine: ThreadEngine) -> _Tally:
+def _remote_pass(points: RowPoints, centers: Centers, engine: ThreadEngine) -> Tally:
     """A pass that keeps no labels: rows find their centre anew, and a pass that changes none moves no centre."""
     assigner = _RowAssigner(RowPoints(points.rows.over(None), points.shadow), centers, None)
 
-    def step(tally: _Tally, block: Block, span: Span) -> None:
+    def step(tally: Tally, block: Block, span: Span) -> None:
         labels, sq = np.full(block.shape[0], -1, dtype=np.int32), np.empty(block.shape[0], dtype=np.float32)
         tally.changed += assigner.assign(block, span, labels, sq, tally.sums)
         tally.add(labels, sq, np.ones(1), span[0])
 
     k = len(centers)
-    start = partial(_Tally.empty, k, points.n_sums)
-    return engine.fold_rows(points.rows, start, step, _Tally.merge, most_groups=_worthwhile_groups(points, k))
+    start = partial(Tally.empty, k, points.n_sums)
+    return engine.fold_rows(points.rows, start, step, Tally.merge, most_groups=worthwhile_groups(points, k))
 
 
-def _worthwhile_groups(points: Points, k: int) -> int:
+def worthwhile_groups(points: Points, k: int) -> int:
     """Partial results of a pass.
 
     A group of blocks owns a matrix of sums: it must have more rows than that to be worth its merge, and wide data can
@@ -336,7 +338,7 @@ def _worthwhile_groups(points: Points, k: int) -> int:
     return min(1 + points.n_rows // (2 * k), max(2, SUMS_VALUES // (k * points.n_sums)))
 
 
-def _spare(found: _Tally, wanted: int) -> npt.NDArray[np.intp]:
+def spare_clusters(found: Tally, wanted: int) -> npt.NDArray[np.intp]:
     """Up to `wanted` clusters with a row away from their centre, the farthest first."""
     spare = np.flatnonzero((found.counts > 1) & (found.far_sq > 0))
     return spare[np.argsort(-found.far_sq[spare], kind="stable")][:wanted]

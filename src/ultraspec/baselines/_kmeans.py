@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from ultraspec.baselines._bounded import bounded_lloyd, bounds_pay
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import (
     Assign,
@@ -34,7 +35,7 @@ SAMPLE_ROWS = 2**16
 ORTHOGONAL_TOL = 1e-3  # relative change of the sum of squares at which the orthogonal k-means stops
 
 
-class WeightedPoints(Points):
+class WeightedPoints(RowPoints):
     """Rows that count as often as their weights say, for k-means.
 
     Normalised cuts of a similarity that is a product of features, s(x, y) = f(x).f(y), are such a k-means: the points
@@ -50,20 +51,8 @@ class WeightedPoints(Points):
     """
 
     def __init__(self, rows: Rows, weights: Weights) -> None:
-        self._rows, self.weights = rows, np.asarray(weights, dtype=np.float64)
-        self.n_rows, self.n_sums = rows.n_rows, rows.n_features
-
-    def blocks(self) -> list[Span]:
-        """Ranges that cover all rows in order."""
-        return self._rows.blocks()
-
-    def means(self, sums: Sums, counts: Weights) -> Centers:
-        """Weighted sums divided by weights."""
-        return (sums / np.where(counts > 0, counts, 1)[:, None]).astype(np.float32)
-
-    def take(self, indices: npt.NDArray[np.int64]) -> Centers:
-        """Dense rows at sorted `indices`."""
-        return dense(self._rows.take(indices))
+        super().__init__(rows)
+        self.weights = np.asarray(weights, dtype=np.float64)
 
     def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None) -> Assign:  # noqa: ARG002
         """Nearest centres from one matrix product per block."""
@@ -71,7 +60,7 @@ class WeightedPoints(Points):
         half_norms = (0.5 * np.einsum("ij,ij->i", centers, centers, dtype=np.float64)).astype(np.float32)
 
         def assign(span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
-            block = self._rows.read(*span)
+            block = self.read(span)
             scores = half_norms - block @ table
             nearest = scores.argmin(axis=1).astype(np.int32)
             norms = block.multiply(block).sum(axis=1) if scipy.sparse.issparse(block) else (block * block).sum(axis=1)
@@ -133,12 +122,19 @@ def lite_kmeans(
     best: Clustering | None = None
     for _ in range(n_init):
         start = random_start(sample, k, random) if start is None else start
-        found = lloyd(sample, start, engine, max_iter=max_iter)
+        found = _settle(sample, start, engine, max_iter)
         start = None
         if best is None or found.inertia < best.inertia:
             best = found
     assert best is not None
-    return best if sample is points else lloyd(points, best.means, engine, max_iter=max_iter)
+    return best if sample is points else _settle(points, best.means, engine, max_iter)
+
+
+def _settle(points: Points, centers: Centers, engine: ThreadEngine, max_iter: int) -> Clustering:
+    """Lloyd's iterations, with bounds where these are faster."""
+    if isinstance(points, RowPoints) and bounds_pay(points.rows, len(centers), max_iter):
+        return bounded_lloyd(points, centers, engine, max_iter=max_iter)
+    return lloyd(points, centers, engine, max_iter=max_iter)
 
 
 def _sample(points: Points, random: np.random.Generator) -> Points:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ultraspec._spool import columns_of, matrix_for
+from ultraspec.baselines._bounded import bounds_pay
 from ultraspec.baselines._kmeans import lite_kmeans
 from ultraspec.engines import ThreadEngine
 from ultraspec.progress import MemberReporter
@@ -47,7 +48,8 @@ def kmeans_members(
         k = int(random.integers(low, high + 1))
         columns[number][:] = lite_kmeans(rows, k, max_iter=max_iter, random=random, engine=inner).labels
 
-    n_bytes = rows.n_rows * 8 + 4 * rows.block_rows * (rows.n_features + high)
+    per_row = 12 + 4 * high if bounds_pay(rows, high, max_iter) else 8
+    n_bytes = rows.n_rows * per_row + 4 * rows.block_rows * (rows.n_features + high)
     if engine.n_jobs > 1 and n_bytes * engine.n_jobs <= PARALLEL_BYTES:
         alone = engine.within(MemberReporter(reporter), alone=True)
         engine.map(lambda number: run(number, alone), range(len(seeds)))
