@@ -28,7 +28,7 @@ UNASSIGNED = -1
 
 Column = npt.NDArray[Any]  # one base clustering: an integer for every row
 LabelMatrix = npt.NDArray[Any] | Sequence[Any]  # in one, or column by column
-Keys = npt.NDArray[np.uint64]
+Keys = npt.NDArray[np.uint32]
 
 
 @dataclass
@@ -101,7 +101,7 @@ def find(labels: LabelMatrix | SpooledMatrix, engine: ThreadEngine) -> Microclus
     ends = np.cumsum([len(keys) for keys, _ in found])
     numbers = np.empty(ends[-1], dtype=np.int32)
     all_keys, all_counts = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-    keys, weights = _distinct(all_keys.view(np.uint32), all_counts, numbers)
+    keys, weights = _distinct(all_keys, all_counts, numbers)
     columns, values = coding.decode(keys.view(np.uint8))
     return Microclusters(columns, weights, places, np.split(numbers, ends[:-1]), values)
 
@@ -111,15 +111,17 @@ def _distinct(
 ) -> tuple[Keys, npt.NDArray[np.float64]]:
     """Distinct rows in order of appearance and their total weights; `ids` gets the number of each row."""
     n, width = codes.shape
-    keys, counts = np.empty((0, -(-width // 2)), dtype=np.uint64), np.empty(0)
+    keys, counts = np.empty((0, width), dtype=np.uint32), np.empty(0)
+    factors = np.random.default_rng(0).integers(2**63, size=width // 2 + 1, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     row = found = 0
     while row < n:
         room = max(FIRST_ROOM, 4 * found)
-        keys = np.concatenate([keys, np.empty((room - found, keys.shape[1]), dtype=np.uint64)])
+        keys = np.concatenate([keys, np.empty((room - found, width), dtype=np.uint32)])
         counts = np.concatenate([counts, np.empty(room - found)])
-        slots = np.full(4 * room, -1, dtype=np.int32)
-        fill_slots(keys[:found], slots)
-        row, found = number_rows(codes, weights, row, slots, keys, counts, ids, found)
+        n_bits = (4 * room - 1).bit_length()
+        table = factors, np.uint64(64 - n_bits), np.full(2**n_bits, -1, dtype=np.int32)
+        fill_slots(keys[:found], *table)
+        row, found = number_rows(codes, weights, row, *table, keys, counts, ids, found)
     return keys[:found].copy(), counts[:found].copy()
 
 
@@ -153,7 +155,7 @@ class _Found:
     def add(self, more: tuple[Keys, npt.NDArray[np.float64]]) -> None:
         if self.parts:
             keys, counts = (np.concatenate(pair) for pair in zip(self.parts[0], more, strict=True))
-            more = _distinct(keys.view(np.uint32), counts, _no_ids(len(keys)))
+            more = _distinct(keys, counts, _no_ids(len(keys)))
         self.parts = [more]
 
     def merge(self, other: _Found) -> _Found:
