@@ -17,8 +17,8 @@ def number_rows(codes, weights, start, factors, shift, slots, keys, counts, ids,
 
     `keys` (c, q) holds the `found` distinct rows met so far, `slots` their open-addressing table (2^s of them, -1 where
     empty; `shift` is 64 - s), `counts` (c,) the sums of their rows' `weights`, which has one entry for all rows or one
-    for each. Writes each row's number to `ids`. Returns the first row that was not numbered as `keys` is full, or n, and
-    how many distinct rows there are now.
+    for each. Writes each row's number to `ids`. Returns the first row that was not numbered as `keys` is full, or n,
+    and how many distinct rows there are now.
     """
     n, q = codes.shape
     mask = np.uint64(slots.shape[0] - 1)
