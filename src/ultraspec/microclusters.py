@@ -100,7 +100,7 @@ def find(labels: LabelMatrix | SpooledMatrix, engine: ThreadEngine) -> Microclus
     found = engine.map(distinct, spans)
     ends = np.cumsum([len(keys) for keys, _ in found])
     numbers = np.empty(ends[-1], dtype=np.int32)
-    all_keys, all_counts = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+    all_keys, all_counts = (np.concatenate([part[i] for part in found]) for i in range(2))
     keys, weights = _distinct(all_keys, all_counts, numbers)
     columns, values = coding.decode(keys.view(np.uint8))
     return Microclusters(columns, weights, places, np.split(numbers, ends[:-1]), values)
@@ -154,8 +154,8 @@ class _Found:
 
     def add(self, more: tuple[Keys, npt.NDArray[np.float64]]) -> None:
         if self.parts:
-            keys, counts = (np.concatenate(pair) for pair in zip(self.parts[0], more, strict=True))
-            more = _distinct(keys, counts, _no_ids(len(keys)))
+            keys = np.concatenate([self.parts[0][0], more[0]])
+            more = _distinct(keys, np.concatenate([self.parts[0][1], more[1]]), _no_ids(len(keys)))
         self.parts = [more]
 
     def merge(self, other: _Found) -> _Found:
