@@ -7,22 +7,20 @@ groups of rows with equal base labels, as they have themselves; the others on al
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import scipy.cluster.hierarchy
 import scipy.sparse
-from baselines import locked
-from baselines_ensemble import Members
-from common import SETS, clock, machine, ratio, read_set
+from common import REPRODUCTION, SETS, changing, clock, machine, ratio, read_set
 from scipy.spatial.distance import squareform
 from sklearn.cluster import KMeans
 
 from ultraspec import baselines
 from ultraspec.baselines._ensemble import combine_integers
 from ultraspec.engines import ThreadEngine
+from ultraspec.reproduce import members
 
 LIMIT = 3.0
 STEPS, NEIGHBORS, WALKS = 20, 40, 64
@@ -95,14 +93,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--methods", nargs="*", default=list(PLAIN))
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--members", type=Path, default=Path(tempfile.gettempdir()) / "ultraspec-members")
+    parser.add_argument("--cache", type=Path, default=REPRODUCTION / "cache", help="where members are kept")
     options = parser.parse_args()
     for set_title, name, _, k in SETS:
         chosen = [title for title in options.methods if set_title == ("Letters" if title in PAIRS else "MNIST")]
         if not chosen:
             continue
-        labels = Members(options.members, name, read_set(name)[0]).get(0, np.inf)
-        assert labels is not None
+        folder = options.cache / "members" / f"{name}-0"  # as `ultraspec reproduce` has it for seed 0
+        labels = members.get(baselines.EAC(k), read_set(name)[0], folder, 0).labels
         for title in chosen:
             step, plain = PLAIN[title]
             function, model = getattr(baselines, title.lower()), getattr(baselines, title)(k)
@@ -114,7 +112,7 @@ def main() -> None:
                 ours.append(clock(lambda: function(labels, k, random_state=0)))  # noqa: B023
                 peers.append(clock(lambda: plain(labels, k, n)))  # noqa: B023
             found = ratio(title, f"{step} ({set_title})", ours, peers, LIMIT)
-            with locked() as result:
+            with changing("baselines") as result:
                 result["machine"] = machine()
                 result.setdefault("speed", {})[title] = found
 

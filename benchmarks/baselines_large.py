@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from baselines import METHODS, locked
-from common import SETS, fetch, machine, python, read_set
+from common import SETS, changing, fetch, machine, python, read_set
 
-STREAMED = ("Nystrom", "LSC-R", "LSC-K", "FastESC", "EulerSC", "KMeansLite")
+from ultraspec.reproduce.declarations import METHODS
+from ultraspec.reproduce.experiment import choose
+
+STREAMED = ("Nystrom", "LSC-R", "LSC-K", "FastESC", "EulerSC", "k-means")
 LARGE = ("SF-2M", "CG-10M")
 
 FIT = """
@@ -42,8 +44,9 @@ print(json.dumps({
 
 
 def measure(title: str, X: Path, y: Path, k: int) -> dict[str, Any]:
-    kind, parameters = METHODS[title]
-    return json.loads(python(FIT, str(X), str(y), kind, str(k), json.dumps(parameters)).splitlines()[-1])
+    (method,) = choose(METHODS, [title], "method")
+    kind, parameters = method.estimator.partition(":")[2], json.dumps(method.parameters)
+    return json.loads(python(FIT, str(X), str(y), kind, str(k), parameters).splitlines()[-1])
 
 
 def main() -> None:
@@ -66,7 +69,7 @@ def main() -> None:
                 print(
                     f"{title:<10} {set_title}  {found['seconds']:.0f} s, {found['peak_bytes'] / 1e9:.2f} GB", flush=True
                 )
-                with locked() as result:
+                with changing("baselines") as result:
                     result["machine"] = machine()
                     result.setdefault("large", {}).setdefault(set_title, {})[title] = found
 

@@ -11,13 +11,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from baselines import locked, make
-from common import clock, machine, ratio, read_set
+from common import changing, clock, machine, ratio, read_set
 from sklearn.cluster import KMeans
+
+from ultraspec.reproduce.declarations import METHODS
+from ultraspec.reproduce.experiment import choose
+from ultraspec.reproduce.worker import find
 
 ROWS, K, P, D = 20_000, 10, 1000, 500  # of MNIST; clusters, landmarks, features
 BLOCK = 2000
 LIMIT, LIMIT_SC = 3.0, 25.0
+
+
+def make(title: str) -> Any:
+    (method,) = choose(METHODS, [title], "method")
+    return find(method.estimator)(K, **method.parameters, random_state=0)
 
 
 def blocks(X: np.ndarray) -> list[np.ndarray]:
@@ -70,7 +78,7 @@ def turn(X: np.ndarray, passes: int) -> None:
 
 # what the step is, and how to run it given the rows and the fitted model
 PLAIN: dict[str, tuple[str, Callable[[np.ndarray, Any], None]]] = {
-    "KMeansLite": ("N x k products, as many passes", lambda X, model: assign(X, K, model.n_iter_)),
+    "k-means": ("N x k products, as many passes", lambda X, model: assign(X, K, model.n_iter_)),
     "SC": ("N x N products, the 5 nearest", lambda X, _: nearest(X, X, 5)),
     "ESCG": ("N x N products, the 5 nearest", lambda X, _: nearest(X, X, 5)),
     "Nystrom": ("N x p affinities and their p x p products", lambda X, _: gram_of_affinities(X)),
@@ -89,24 +97,24 @@ def main() -> None:
     options = parser.parse_args()
     X = read_set("mnist")[0].astype(np.float32)
     if options.whole:
-        make("SC", K, 0).fit(X[:3000])
+        make("SC").fit(X[:3000])
         peer = KMeans(K, n_init=1, random_state=0)
         found = ratio(
-            "SC on MNIST", "KMeans", [clock(lambda: make("SC", K, 0).fit(X))], [clock(lambda: peer.fit(X))], LIMIT_SC
+            "SC on MNIST", "KMeans", [clock(lambda: make("SC").fit(X))], [clock(lambda: peer.fit(X))], LIMIT_SC
         )
-        with locked() as result:
+        with changing("baselines") as result:
             result["whole"] = found
         return
     X = np.ascontiguousarray(X[np.random.default_rng(0).permutation(len(X))[:ROWS]])
     for title in options.methods:
         step, plain = PLAIN[title]
-        model = make(title, K, 0).fit(X[:3000])  # compiles
+        model = make(title).fit(X[:3000])  # compiles
         ours, peers = [], []
         for _ in range(options.repeats):
             ours.append(clock(lambda: model.fit(X)))  # noqa: B023
             peers.append(clock(lambda: plain(X, model)))  # noqa: B023
         found = ratio(title, step, ours, peers, LIMIT)
-        with locked() as result:
+        with changing("baselines") as result:
             result["machine"] = machine()
             result.setdefault("speed", {})[title] = found
 

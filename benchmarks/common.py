@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import gc
 import json
 import os
@@ -12,7 +14,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ Ratio = tuple[str, str, int | None, int, Callable[[int], Any], float]
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-PAPER: dict[str, Any] = json.loads((HERE / "paper.json").read_text())
+REPRODUCTION = HERE.parent / "docs" / "reproduction"  # store, tables and cache of `ultraspec reproduce`
 
 # the paper's ten data sets: name there, name here, rows (None: as loaded), clusters
 SETS = [
@@ -83,6 +85,16 @@ def fetch(name: str) -> dict[str, Any]:
     """A stored result, or nothing."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {}
+
+
+@contextlib.contextmanager
+def changing(name: str) -> Iterator[dict[str, Any]]:
+    """A stored result, to be changed and stored again; one process at a time."""
+    with (Path(tempfile.gettempdir()) / f"ultraspec-{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = fetch(name)
+        yield result
+        store(name, result)
 
 
 def clock(function: Callable[[], Any]) -> float:

@@ -11,9 +11,10 @@ import argparse
 from typing import Any
 
 import numpy as np
-from common import PAPER, SETS, fetch, machine, read_set, store
+from common import SETS, fetch, machine, read_set, store
 
 from ultraspec import USENC, USPEC, metrics
+from ultraspec.reproduce import paper
 
 Labels = dict[str, np.ndarray]  # by the name of the result's file
 
@@ -42,12 +43,12 @@ METHODS = {
 
 
 def show(name: str, title: str, runs: list[Any], method: str) -> None:
-    found, paper = np.array(runs), PAPER[method.partition("-")[0]][title]
+    found, twin = np.array(runs), "U-SENC" if method == "USENC" else "U-SPEC"
     text = f"{name:<24} {title:<11} {len(runs):2} seeds"
     for column, score in enumerate(("nmi", "ca")):
         ours = found[:, column]
         text += f"   {score.upper()} {ours.mean():6.2f} ± {ours.std():5.2f}, least {ours.min():6.2f}"
-        text += f" (paper {paper[score][0]:6.2f} ± {paper[score][1]:4.2f})"
+        text += " (paper {:6.2f} ± {:4.2f})".format(*paper.printed(score, title, twin))
     print(text, flush=True)
 
 

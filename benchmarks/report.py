@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from common import HERE, PAPER, SETS, fetch
+from common import HERE, SETS, fetch
 
-TITLES = {"USPEC": "U-SPEC", "USENC": "U-SENC"}
+from ultraspec.reproduce import paper
 
 HEAD = """# Benchmark results
 
@@ -27,9 +27,9 @@ def verdict(met: bool) -> str:
     return "yes" if met else "**no**"
 
 
-def quality(stored: dict[str, Any], method: str = "USPEC") -> str:
+def quality(stored: dict[str, Any], method: str = "U-SPEC") -> str:
     text = (
-        f"## Scores of {TITLES[method]}\n\n"
+        f"## Scores of {method}\n\n"
         + about(stored["machine"])
         + "Paper's parameters, library's defaults (regularization="
         "1e-3), mean ± standard deviation in %. NMI is normalised by the larger entropy and CA is majority accuracy, as in "
@@ -45,7 +45,7 @@ def quality(stored: dict[str, Any], method: str = "USPEC") -> str:
         found = np.array(runs)
         cells, met, higher = [], True, True
         for column, score in enumerate(("nmi", "ca")):
-            mean, std = PAPER[method][title][score]
+            mean, std = paper.printed(score, title, method)
             ours = found[:, column].mean()
             met &= round(ours, 2) >= round(mean - std, 2)
             higher &= round(ours, 2) >= mean
@@ -267,7 +267,7 @@ def main() -> None:
         ("speed", speed),
         ("quality", quality),
         ("speed_usenc", speed_usenc),
-        ("quality_usenc", lambda stored: quality(stored, "USENC")),
+        ("quality_usenc", lambda stored: quality(stored, "U-SENC")),
         ("speed_variants", variants),
         ("out_of_core", out_of_core),
         ("billion", billion),

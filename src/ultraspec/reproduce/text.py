@@ -106,10 +106,9 @@ def made_by(summary: Summary) -> list[str]:
         for m in facts["machines"]
     )
     versions = "; ".join(", ".join(f"{name} {v}" for name, v in found.items()) for found in facts["versions"])
-    threads = " or ".join(str(count) for count in facts["threads"])
+    threads = " or ".join(str(count) for count in facts["threads"]) + " thread" + "s" * (facts["threads"] != [1])
     sentences = [
-        f"{n:,} runs on {' to '.join(days)}, each in a process of its own with {threads} threads: {machines}; "
-        f"{versions}."
+        f"{n:,} runs on {' to '.join(days)}, each in a process of its own with {threads}: {machines}; {versions}."
     ]
     if summary.clock == "cpu_seconds":
         sentences.append(
