@@ -8,7 +8,7 @@ from cases import KINDS, points
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ultraspec.baselines import EulerSC
+from ultraspec.baselines import EulerSC, _kmeans
 from ultraspec.baselines._kmeans import WeightedPoints, draw, lite_kmeans
 from ultraspec.baselines.eulersc import EulerRows
 from ultraspec.rows import ArrayRows
@@ -48,6 +48,18 @@ def test_against_the_kernel(scaling, seed):
     start = draw(300, 4, np.random.default_rng(np.random.SeedSequence(seed).spawn(2)[1]))
     expected = kernel_labels(affinity(X, 0.4, scaling), start)
     assert (EulerSC(4, alpha=0.4, scaling=scaling, random_state=seed).fit_predict(X) == expected).mean() > 0.99
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_without_a_degree_lie_far_out(seed, monkeypatch):
+    """Their distances to all centres are the same in float32, so that no bounds are used."""
+    X = np.random.default_rng(seed).integers(0, 100, (600, 16)).astype(np.float32)
+    with pytest.warns(UserWarning, match="Lower alpha"):
+        found = EulerSC(4, alpha=1.9, random_state=seed).fit_predict(X)
+    monkeypatch.setattr(_kmeans, "bounds_pay", lambda *_: False)
+    with pytest.warns(UserWarning, match="Lower alpha"):
+        plain = EulerSC(4, alpha=1.9, random_state=seed).fit_predict(X)
+    np.testing.assert_array_equal(found, plain)
 
 
 @given(kind=st.sampled_from(KINDS), n=st.integers(3, 40), d=st.integers(1, 8), seed=st.integers(0, 99))
