@@ -32,6 +32,7 @@ from ultraspec.shadow import Shadow
 
 MANY_ROWS = 2**18  # beyond, several starts are compared on a sample
 SAMPLE_ROWS = 2**16
+LEAST_WEIGHT = 1e-3  # of points that are measured directly
 ORTHOGONAL_TOL = 1e-3  # relative change of the sum of squares at which the orthogonal k-means stops
 
 
@@ -86,7 +87,6 @@ def lite_kmeans(
     *,
     max_iter: int = 100,
     n_init: int = 1,
-    bounded: bool = True,
     random: np.random.Generator,
     engine: ThreadEngine,
 ) -> Clustering:
@@ -106,9 +106,6 @@ def lite_kmeans(
         Number of clusters; all rows start one each if there are no more.
     max_iter, n_init : int
         Passes of a run, and runs.
-    bounded : bool
-        Whether bounds may be used. Points that lie many times farther out than centres are apart need the products of
-        the plain form: in float32, their distances to all centres are the same.
     random : numpy.random.Generator
         Source of randomness.
     engine : ThreadEngine
@@ -126,17 +123,22 @@ def lite_kmeans(
     best: Clustering | None = None
     for _ in range(n_init):
         start = random_start(sample, k, random) if start is None else start
-        found = _settle(sample, start, engine, max_iter, bounded)
+        found = _settle(sample, start, engine, max_iter)
         start = None
         if best is None or found.inertia < best.inertia:
             best = found
     assert best is not None
-    return best if sample is points else _settle(points, best.means, engine, max_iter, bounded)
+    return best if sample is points else _settle(points, best.means, engine, max_iter)
 
 
-def _settle(points: Points, centers: Centers, engine: ThreadEngine, max_iter: int, bounded: bool) -> Clustering:
-    """Lloyd's iterations, with bounds where these may be used and are faster."""
-    if bounded and isinstance(points, RowPoints) and bounds_pay(points.rows, len(centers), max_iter):
+def _settle(points: Points, centers: Centers, engine: ThreadEngine, max_iter: int) -> Clustering:
+    """Lloyd's iterations, with bounds where these are faster.
+
+    Points with a weight near zero lie far out, see `WeightedPoints`: in float32 their distances to all centres are the
+    same, and only products tell which is nearest.
+    """
+    near = points.weights.min() > LEAST_WEIGHT
+    if near and isinstance(points, RowPoints) and bounds_pay(points.rows, len(centers), max_iter):
         return bounded_lloyd(points, centers, engine, max_iter=max_iter)
     return lloyd(points, centers, engine, max_iter=max_iter)
 

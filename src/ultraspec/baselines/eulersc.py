@@ -16,7 +16,6 @@ from ultraspec.rows import Block, Rows, Span
 from ultraspec.space import Space
 
 LEAST_DEGREE = 1e-12  # share of the mean degree that a row has at least
-NEAR = 1e-3  # the same for rows whose points, which are divided by it, do not lie far out
 ALWAYS_POSITIVE = 0.5  # up to this alpha no affinity of values between 0 and 1 is negative
 
 Values = npt.NDArray[np.float32]
@@ -142,11 +141,7 @@ class EulerSC(Baseline):
             points.divisors = weights.astype(np.float32)
             points.middle = (total / rows.n_rows).astype(np.float32)
         with engine.reporter.phase("k-means"):
-            options: dict[str, Any] = {
-                "max_iter": self.max_iter,
-                "n_init": self.n_init,
-                "bounded": weights.min() > NEAR,
-            }
+            options = {"max_iter": self.max_iter, "n_init": self.n_init}
             return lite_kmeans(WeightedPoints(points, weights), k, **options, random=random, engine=engine)
 
     def _factors(self, rows: Rows, space: Space, engine: ThreadEngine) -> npt.NDArray[np.float64]:
