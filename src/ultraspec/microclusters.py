@@ -112,7 +112,7 @@ def _distinct(
     """Distinct rows in order of appearance and their total weights; `ids` gets the number of each row."""
     n, width = codes.shape
     keys, counts = np.empty((0, width), dtype=np.uint32), np.empty(0)
-    factors = np.random.default_rng(0).integers(2**64, size=width // 2 + 1, dtype=np.uint64) | np.uint64(1)
+    factors = np.random.default_rng(0).integers(2**64, size=width, dtype=np.uint64) | np.uint64(1)
     row = found = 0
     while row < n:
         room = max(FIRST_ROOM, 4 * found)

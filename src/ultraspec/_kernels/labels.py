@@ -1,7 +1,7 @@
 """Label matrices on one block: numbering the distinct rows.
 
-A row is a few 32-bit words. Its place in a table is the sum of pairs of words times random odd numbers, of which the
-leading bits count.
+A row is a few 32-bit words. Its place in a table is the sum of the words times random odd numbers, of which the leading
+bits count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def number_rows(codes, weights, start, factors, shift, slots, keys, counts, ids,
     mask = np.uint64(slots.shape[0] - 1)
     stride = np.int64(weights.shape[0] > 1)
     for i in range(start, n):
-        at = place(codes[i], factors, shift)
+        at = place(codes, i, factors, shift)
         number = slots[at]
         while number >= 0:
             differ = np.uint32(0)
@@ -49,15 +49,11 @@ def number_rows(codes, weights, start, factors, shift, slots, keys, counts, ids,
 
 
 @kernel
-def place(row, factors, shift):
+def place(rows, i, factors, shift):
     """Where a table looks for a row first."""
-    q = row.shape[0]
     total = np.uint64(0)
-    for w in range(q // 2):
-        word = np.uint64(row[2 * w]) | (np.uint64(row[2 * w + 1]) << np.uint64(32))
-        total += word * factors[w]
-    if q % 2:
-        total += np.uint64(row[q - 1]) * factors[q // 2]
+    for j in range(rows.shape[1]):
+        total += np.uint64(rows[i, j]) * factors[j]
     return total >> shift
 
 
@@ -66,7 +62,7 @@ def fill_slots(keys, factors, shift, slots):
     """Enter distinct keys into an empty table."""
     mask = np.uint64(slots.shape[0] - 1)
     for number in range(keys.shape[0]):
-        at = place(keys[number], factors, shift)
+        at = place(keys, number, factors, shift)
         while slots[at] >= 0:
             at = (at + np.uint64(1)) & mask
         slots[at] = number
