@@ -315,6 +315,8 @@ def test_time_left_is_learnt():
     known = Expectation([row(seed=1, run_seconds=3.0), row("USPS", run_seconds=7.0)])
     assert known.of(run) == 3.0
     assert known.of_all([run, store.run_of(row("USPS", seed=3))]) == 10.0
+    quick = Expectation([row(scale=0.01, run_seconds=1.0), row("USPS", scale=0.01, run_seconds=2.0)])
+    assert quick.of(store.run_of(row("Flower-20M", scale=0.01))) == 1.5
     assert known.of(store.run_of(row("Flower-20M"))) > known.of(store.run_of(row("TB-1M"))) > 3.0
 
 
@@ -428,7 +430,9 @@ def test_a_quick_look_is_not_compared(module):
     assert sum(word in whole for word in words) >= 5
     assert not [word for word in words if word in shown]
     assert "A quick look at the paper" in shown
-    assert "(--scale 0.01: 1,000 of MNIST, 10,000 of TB-1M), which is not to be compared with the paper." in shown
+    assert (
+        "(--scale 0.01: 1,000 of MNIST, 10,000 of TB-1M). These figures are not to be compared with the paper." in shown
+    )
     assert "67.43 ± 0.00" in shown  # ours
     assert "67.43 ± 1.55" in shown  # the paper's, for reference
 

@@ -200,7 +200,7 @@ def test_any_scale_is_stored_as_it_is(shell, tmp_path, scale):
     words = ("reproduce", "4", "--datasets", "TB-1M", "--methods", "k-means", "--scale", scale, "--runs", "1", "-q")
     out = shell.fine(*words)
     rows = 1000 if scale < 0.001 else 1429
-    assert f"(--scale {scale}: {rows:,} of TB-1M), which is not to be compared with the paper" in out
+    assert f"(--scale {scale}: {rows:,} of TB-1M). These figures are not to be compared with the paper" in out
     assert "1 done now, 0 left" in out
     assert shell.facts(*words)["runs_done"] == 0
     assert [row["scale"] for row in stored(tmp_path).values()] == [scale]

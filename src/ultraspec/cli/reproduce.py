@@ -17,7 +17,7 @@ from ultraspec.reproduce.declarations import DATASETS, METHODS, Run
 from ultraspec.reproduce.expectation import Expectation
 from ultraspec.reproduce.memory import usual_limit
 from ultraspec.reproduce.runner import Limits, Runner, settled
-from ultraspec.reproduce.store import Row, Store
+from ultraspec.reproduce.store import Row, Store, run_of
 from ultraspec.reproduce.summary import Summary
 
 FILES = {"store": "runs.jsonl", "tables": "tables.md", "page": "page.html"}
@@ -50,13 +50,24 @@ class Request:
         return {name: self.folder / file for name, file in FILES.items()}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Progress:
-    """How far runs got: those that are left, how many were done, and how many left out as beyond a limit."""
+    """How many runs were done, are left out as beyond a limit, are left, and are in the store."""
 
-    left: dict[Run, None]
-    done: int = 0
-    left_out: int = 0
+    done: int
+    left_out: int
+    left: int
+    stored: int
+
+    @classmethod
+    def between(cls, todo: list[Run], before: list[Row], rows: list[Row], limits: Limits) -> Progress:
+        """By what the store held before and holds now, as an interrupt may come at any moment."""
+        known = {run_of(row): row for row in before}
+        done = {run_of(row) for row in rows if known.get(run_of(row)) != row}
+        beyond = settled(rows, limits)[1]
+        rest = [run for run in todo if run not in done]
+        left_out = sum(run[:-1] in beyond for run in rest)
+        return cls(len(done), left_out, len(rest) - left_out, len(rows))
 
 
 def run(request: Request, screen: Screen) -> int:
@@ -73,19 +84,20 @@ def run(request: Request, screen: Screen) -> int:
     with store.opened(path) as opened:
         opened.rows = [row for row in opened.rows if experiment.current(row)]
         done, beyond = settled(opened.rows, limits)
-        progress = Progress(dict.fromkeys(r for r in plan if r not in done and r[:-1] not in beyond))
+        todo = [r for r in plan if r not in done and r[:-1] not in beyond]
         try:
-            if progress.left and not request.draw_only:
-                carry_out(experiment, progress, opened, limits, request, screen)
+            if todo and not request.draw_only:
+                carry_out(experiment, todo, opened, limits, request, screen)
         except KeyboardInterrupt:
             interrupted = True
         rows = [row for row in store.read(path) if experiment.current(row)]
+        progress = Progress.between(todo, opened.rows, rows, limits)
     scales = sorted({row["scale"] for row in rows})
     if request.draw_only and scales and request.scale not in scales:
         raise ValueError(f"The runs in {path} are at --scale {', '.join(map(str, scales))}. Pass that, too.")
     summary = Summary(rows, experiment.scale)
     draw(summary, experiment, request)
-    show(summary, rows, progress, time.monotonic() - started, experiment, request, screen)
+    show(summary, progress, time.monotonic() - started, experiment, request, screen)
     if interrupted:
         raise KeyboardInterrupt
     vain = [] if request.draw_only else in_vain(summary, experiment)
@@ -96,7 +108,6 @@ def run(request: Request, screen: Screen) -> int:
 
 def show(
     summary: Summary,
-    rows: list[Row],
     progress: Progress,
     seconds: float,
     experiment: ex.Experiment,
@@ -104,28 +115,28 @@ def show(
     screen: Screen,
 ) -> None:
     """Print what was done."""
-    failed = [row for row in rows if row["na"] == "error"]
+    failed = [row for row in summary.rows if row["na"] == "error"]
     facts: dict[str, Any] = {
         "command": "reproduce",
         "tables": [table.name for table in experiment.tables],
         "scale": experiment.scale,
         "runs_done": progress.done,
         "runs_left_out": progress.left_out,
-        "runs_left": len(progress.left),
-        "runs_stored": len(rows),
+        "runs_left": progress.left,
+        "runs_stored": progress.stored,
         "runs_failed": len(failed),
         "seconds": round(seconds, 1),
         "outputs": {name: str(file) for name, file in request.files.items()},
     }
-    stored, out = f"{len(rows):,} in the store", f"{progress.left_out:,} left out beyond a limit, "
-    counts = f"{progress.done:,} done now, {out * bool(progress.left_out)}{len(progress.left):,} left, {stored}"
-    lines = [("Runs", stored if request.draw_only else counts)]
+    out = f"{progress.left_out:,} left out beyond a limit, " if progress.left_out else ""
+    counts = "" if request.draw_only else f"{progress.done:,} done now, {out}{progress.left:,} left, "
+    lines = [("Runs", f"{counts}{progress.stored:,} in the store")]
     if failed:
         last = failed[-1]
         what = f"{last['method']} on {last['dataset']}: {last['reason']}"
         lines.append(("Failed", f"{len(failed):,} run{'s' * (len(failed) > 1)}, the last {what}"))
     if summary.quick:
-        lines.append(("Scale", text.quick_look(summary)))
+        lines.append(("Quick look", text.quick_look(summary)))
     lines += [("Time", duration(seconds)), *((name.capitalize(), str(file)) for name, file in request.files.items())]
     if progress.left and not request.draw_only:
         lines.append(("Go on", "run the same command again"))
@@ -168,27 +179,23 @@ def understand(request: Request) -> tuple[ex.Experiment, Limits]:
 
 
 def carry_out(
-    experiment: ex.Experiment, progress: Progress, opened: Store, limits: Limits, request: Request, screen: Screen
+    experiment: ex.Experiment, todo: list[Run], opened: Store, limits: Limits, request: Request, screen: Screen
 ) -> None:
-    """Run what is left, with progress."""
-    todo = list(progress.left)
+    """Run, with progress."""
     deadline = float("inf") if request.stop_after is None else time.monotonic() + request.stop_after
     experiment.prepare(todo, screen.say)
-    expectation = Expectation(opened.rows)
+    expectation, waiting = Expectation(opened.rows), dict.fromkeys(todo)
     reporter = screen.reporter("reproduce")
 
     def starts(run: Run) -> None:
-        reporter.expect(expectation.of_all(progress.left) / request.jobs)
+        reporter.expect(expectation.of_all(waiting) / request.jobs)
         reporter.note(f"{run.method} on {run.dataset}, seed {run.seed}")
 
     def ends(run: Run, row: Row | None) -> None:
-        progress.left.pop(run)
+        waiting.pop(run)
         if row is not None:
-            progress.done += 1
             expectation.learn(run, row)
-        else:
-            progress.left_out += 1
-        reporter.expect(expectation.of_all(progress.left) / request.jobs)
+        reporter.expect(expectation.of_all(waiting) / request.jobs)
         reporter.advance()
 
     runner = Runner(

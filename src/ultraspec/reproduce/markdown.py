@@ -108,7 +108,7 @@ def averages(
     """The last lines of a comparison: a name, then ours, the paper's and whether ours is the best, for each method."""
     found = {method: summary.averages(table, method) for method in methods if not _for_reference(method, table)}
     sets = max(item.rank_sets for item in found.values())
-    where = "" if sets == len(table.datasets) else f" on {sets} sets"
+    where = "" if sets in (0, len(table.datasets)) else f" on {sets} sets"
     for kind, name in (("average", "Avg. score"), ("normalized", "N-Avg. score"), ("rank", f"Avg. rank{where}")):
         ours = {method: getattr(item, kind) for method, item in found.items()}
         theirs = {method: getattr(item, f"paper_{kind}") for method, item in found.items()}

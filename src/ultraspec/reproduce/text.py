@@ -128,14 +128,12 @@ def quick_look(summary: Summary) -> str:
     Examples
     --------
     >>> quick_look(Summary([], 0.01))
-    'A quick look at a share of the rows (--scale 0.01), which is not to be compared with the paper.'
+    'Only a share of the rows was used (--scale 0.01). These figures are not to be compared with the paper.'
     """
     rows = {row["dataset"]: row["rows"] for row in summary.rows}
     used = ": " + ", ".join(f"{count:,} of {name}" for name, count in rows.items()) if rows else ""
-    return (
-        f"A quick look at a share of the rows (--scale {summary.scale}{used}), which is not to be compared with the "
-        "paper."
-    )
+    share = f"Only a share of the rows was used (--scale {summary.scale}{used})."
+    return f"{share} These figures are not to be compared with the paper."
 
 
 def limits_text(summary: Summary) -> str:
