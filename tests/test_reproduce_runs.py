@@ -17,6 +17,7 @@ from cli_tools import Shell, circles, start
 
 from ultraspec import baselines
 from ultraspec.reproduce import store
+from ultraspec.reproduce.data import read_file
 
 MODULE = """
 import os, signal, time
@@ -89,9 +90,15 @@ def test_limits_and_failures_become_reasons(shell, tmp_path):
     own = [word for name in names for word in ("--method", f"my_module:{name}")]
     baselines.KMeansLite(2).fit(circles(1000)[0])  # compiled, if ever, before the time limit counts
     limits = ("--memory-limit", "1GB", "--time-limit", "6", "--jobs", "4", "--threads", "1")
-    facts = shell.facts("reproduce", "table4", *TINY, *own, *limits, "--runs", "2")
+    code, out, error = shell("reproduce", "table4", *TINY, *own, *limits, "--runs", "2", "--json")
+    facts = json.loads(out)
+    assert code == 2
+    assert "error: Broken has no figures: all of its 2 runs failed, the last with RuntimeError: three is" in error
+    assert "error: Endless has no figures: its only run failed with out of time: the limit is 6 s" in error
+    assert error.count("has no figures") == 6
     assert facts["runs_left"] == 0
     rows = stored(tmp_path)
+    assert (facts["runs_done"], facts["runs_left_out"]) == (len(rows), 4) == (12, 4)
     first = {name: row for (name, _, seed), row in rows.items() if seed == 0}
     assert {name: row["na"] for name, row in first.items()} == {
         "k-means": None,
@@ -127,8 +134,8 @@ def test_limits_and_failures_become_reasons(shell, tmp_path):
     assert "the limit is 6 s" in tables.read_text()
     assert "| Fine |" in tables.read_text()
     # once more: only what failed is tried again
-    again = shell.facts("reproduce", "table4", *TINY, *own, *limits, "--runs", "2")
-    assert again["runs_done"] == 4
+    again = json.loads(shell("reproduce", "table4", *TINY, *own, *limits, "--runs", "2", "--json")[1])
+    assert (again["runs_done"], again["runs_stored"], again["runs_failed"]) == (4, len(rows), 4)
     assert len(stored(tmp_path)) == len(rows)
 
 
@@ -165,6 +172,57 @@ def test_a_kill_loses_one_run_at_most_and_running_again_completes(shell, tmp_pat
     rows = stored(tmp_path)
     assert len(rows) == path.read_bytes().count(b"\n") == 12
     assert {seed for _, _, seed in rows} == set(range(6))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_draws_what_is_there(tmp_path):
+    (tmp_path / "my_module.py").write_text(MODULE)
+    path = tmp_path / "reproduction" / "runs.jsonl"
+    process = start("reproduce", "4", *TINY, "--method", "my_module:Slow", "--runs", "60", cwd=tmp_path)
+    deadline = time.monotonic() + 60
+    while not (path.exists() and path.read_bytes().count(b"\n") >= 2):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGINT)
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    assert error.splitlines()[-1] == "ultraspec: interrupted"
+    n = len(stored(tmp_path))
+    assert f"{n} done now, {120 - n} left, {n} in the store" in out
+    assert "run the same command again" in out
+    assert "| Slow |" in (tmp_path / "reproduction" / "tables.md").read_text()
+    assert "Slow" in (tmp_path / "reproduction" / "page.html").read_text()
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1 / 700])
+def test_any_scale_is_stored_as_it_is(shell, tmp_path, scale):
+    words = ("reproduce", "4", "--datasets", "TB-1M", "--methods", "k-means", "--scale", scale, "--runs", "1", "-q")
+    out = shell.fine(*words)
+    rows = 1000 if scale < 0.001 else 1429
+    assert f"(--scale {scale}: {rows:,} of TB-1M). These figures are not to be compared with the paper" in out
+    assert "1 done now, 0 left" in out
+    assert shell.facts(*words)["runs_done"] == 0
+    assert [row["scale"] for row in stored(tmp_path).values()] == [scale]
+
+
+def test_own_data_and_methods_alone(shell, tmp_path):
+    np.savez(tmp_path / "my.npz", X=circles(300)[0], y=circles(300)[1])
+    data, fine = ("--data", "my.npz:y"), ("--method", "my_module:Fine")
+    shell.facts("reproduce", "4", *data, *fine, "--datasets", "none", "--methods", "none", "--runs", "1", "-q")
+    assert set(stored(tmp_path)) == {("Fine", "my", 0)}
+    shell.facts("reproduce", "4", *data, "--datasets", "my", "--methods", "k-means", "--runs", "1", "-q")
+    assert set(stored(tmp_path)) == {("Fine", "my", 0), ("k-means", "my", 0)}
+
+
+def test_tables_of_pandas_and_without_names(tmp_path):
+    lines = [f"{i % 7},{i % 5},{i % 2}" for i in range(40)]
+    (tmp_path / "plain.csv").write_text("\n".join(lines))
+    (tmp_path / "pandas.csv").write_text("\n".join([",x,y,label", *(f"{i},{line}" for i, line in enumerate(lines))]))
+    for name in ("plain.csv:2", "pandas.csv:label"):
+        X, y = read_file(str(tmp_path / name))
+        assert X.tolist() == [[i % 7, i % 5] for i in range(40)]
+        assert y.tolist() == [i % 2 for i in range(40)]
 
 
 def test_own_data_is_a_row(shell, tmp_path):
@@ -217,6 +275,9 @@ def test_a_changed_module_is_another_method(shell, tmp_path):
 def parquet(folder):
     pyarrow.parquet.write_table(pyarrow.table({"x": [1.0, 2.0], "label": [0, 1]}), folder / "t.parquet")
     pyarrow.parquet.write_table(pyarrow.table({"x": [1.0, 2.0], "label": [0, 0]}), folder / "one.parquet")
+    words = {"x": [1.0, 2.0], "name": ["a", "b"], "label": [0, 1]}
+    pyarrow.parquet.write_table(pyarrow.table(words), folder / "words.parquet")
+    np.savez(folder / "two.npz", X=np.ones((3, 2)), Z=np.ones((3, 2)), y=[0, 1, 1])
     np.save(folder / "x.npy", np.ones((3, 2)))
     (folder / "failing.py").write_text('raise RuntimeError("at import")')
 
@@ -227,6 +288,11 @@ def parquet(folder):
         (["table3"], "There is no table 'table3'. There are table4 to table16, and all."),
         (["nonsense"], "There is no table 'nonsense'"),
         (["9-4"], "There is no table '9-4': 4 is before 9. Write 4-9."),
+        (["4-"], "There is no table '4-'"),
+        (["4,17"], "There is no table 'table17'"),
+        (["10", "--datasets", "PenDigits"], "Table 10 has the data sets MNIST, Covertype, TB-1M, SF-2M and your own"),
+        (["4", "--datasets", "none"], "There is nothing to run"),
+        (["13", "--method", "my_module:Fine", "--methods", "none"], "methods of your own are compared in tables 4 to"),
         (["table4", "--datasets", "Iris"], "There is no data set 'Iris'. There are PenDigits, USPS"),
         (["table4", "--methods", "U-SPEC,DBSCAN"], "There is no method 'DBSCAN'. There are k-means, SC"),
         (["table4", "--method", "no_such_module:X"], "There is no module 'no_such_module'"),
@@ -236,7 +302,15 @@ def parquet(folder):
         (["table4", "--method", "failing:X"], "failing cannot be imported: RuntimeError: at import"),
         (["table4", "--draw-only"], "there are no runs to draw"),
         (["table4", "--method", "my_module:Fine", "--method", "my_module:Fine"], "Two methods are named 'Fine'"),
-        (["table4", "--data", "t.parquet:species"], "no column named 'species'. Its columns are 'x', 'label'"),
+        (
+            ["table4", "--data", "t.parquet:species"],
+            "--data t.parquet:species: t.parquet has no column named 'species'. Its columns are 'x', 'label'.",
+        ),
+        (
+            ["table4", "--data", "words.parquet:label"],
+            "column 'name' (string) must hold numbers. In --data FILE:LABEL, all columns but LABEL are features",
+        ),
+        (["table4", "--data", "two.npz:y"], "In --data FILE:LABEL, all columns but LABEL are features (of an .npz"),
         (["table4", "--data", "t.parquet"], "as in my.parquet:label"),
         (["table4", "--data", "nowhere.parquet:label"], "There is no file"),
         (["table4", "--data", "one.parquet:label"], "all rows are of one class"),

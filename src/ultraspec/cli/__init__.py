@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _parse(words: list[str]) -> Callable[[], None] | int:
+def _parse(words: list[str]) -> Callable[[], int | None] | int:
     """The work that a command line asks for, or the exit code where that is done (help, a mistake)."""
     try:
         import typer
@@ -73,15 +73,14 @@ def _parse(words: list[str]) -> Callable[[], None] | int:
     return found if callable(found) else int(found or FINE)
 
 
-def _run(job: Callable[[], None], debug: bool) -> int:
-    """Do the work; turn what goes wrong into a line and an exit code."""
+def _run(job: Callable[[], int | None], debug: bool) -> int:
+    """Do the work, which may give an exit code; turn what goes wrong into a line and another one."""
     from ultraspec.cli._errors import describe, foreseen, in_own_words, short_warnings
     from ultraspec.cli._screen import tell
 
     try:
         with short_warnings(lambda text: tell(f"warning: {text}")):
-            job()
-        return FINE
+            return job() or FINE
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED

@@ -362,7 +362,8 @@ def bench(
 app.command(
     epilog=examples(
         "ultraspec reproduce table4 --datasets PenDigits --runs 5",
-        "ultraspec reproduce all --scale 0.01 --runs 1",
-        "ultraspec reproduce 4-9 --method my_module:MyEstimator --data my.parquet:label",
+        "ultraspec reproduce all --scale 0.01 --runs 1 --time-limit 60",
+        "ultraspec reproduce 4-9 --method my_module:MyEstimator --methods U-SPEC,LSC-K",
+        "ultraspec reproduce 4,5 --data my.parquet:label --datasets none",
     )
 )(reproduce)

@@ -128,7 +128,7 @@ def _from_csv(path: Path, column: str | None, delimiter: str | None) -> Array:
     stamp = Stamp.of(path)
     with stamp.reading("a CSV file"), csv.open_csv(str(path), parse_options=parse) as reader:
         names = [str(name) for name in reader.schema.names]
-    has_names = not all(map(_is_number, names))
+    has_names = not all(map(is_number, names))
     if has_names:
         name = _choose(path, names, column)
     else:
@@ -140,7 +140,8 @@ def _from_csv(path: Path, column: str | None, delimiter: str | None) -> Array:
     return _from_arrow(values, f"{path}: column {name!r}")
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a field of a first line is a number, and so no name."""
     try:
         float(text)
     except ValueError:

@@ -20,10 +20,19 @@ CacheFolder = Annotated[
     option("--cache", panel=OUTPUT, metavar="FOLDER", help="Data sets and members. Default cache in the folder of -o."),
 ]
 DatasetNames = Annotated[
-    str | None, option("--datasets", panel=INPUT, metavar="NAMES", help="Such as PenDigits,TB-1M. Default all.")
+    str | None,
+    option(
+        "--datasets",
+        panel=INPUT,
+        metavar="NAMES",
+        help="Such as PenDigits,TB-1M, or none beside your own. Default all.",
+    ),
 ]
 MethodNames = Annotated[
-    str | None, option("--methods", panel=INPUT, metavar="NAMES", help="Such as U-SPEC,LSC-K. Default all.")
+    str | None,
+    option(
+        "--methods", panel=INPUT, metavar="NAMES", help="Such as U-SPEC,LSC-K, or none beside your own. Default all."
+    ),
 ]
 OwnMethods = Annotated[
     list[str] | None,
@@ -36,7 +45,12 @@ OwnData = Annotated[
 Runs = Annotated[int, option("--runs", panel=RUN, metavar="N", help="Seeds of each. Default 20, as in the paper.")]
 DataShare = Annotated[
     float,
-    option("--scale", panel=RUN, metavar="S", help="Share of the rows, as 0.01 for a quick look. Default 1."),
+    option(
+        "--scale",
+        panel=RUN,
+        metavar="S",
+        help="Share of the rows, 1,000 at least: 0.01 is a quick look. Default 1.",
+    ),
 ]
 RunsAtOnce = Annotated[int, option("--jobs", "-j", panel=RUN, metavar="J", help="Runs at a time. Default 1.")]
 RunThreads = Annotated[
@@ -61,7 +75,8 @@ DrawOnly = Annotated[bool, option("--draw-only", panel=RUN, help="Run nothing; w
 
 def reproduce(
     tables: Annotated[
-        list[str], typer.Argument(metavar="TABLES", help="table4 to table16, such as 4-9, or all.", show_default=False)
+        list[str],
+        typer.Argument(metavar="TABLES", help="table4 to table16, such as 4-6,10, or all.", show_default=False),
     ],
     output: ResultsFolder = Path("reproduction"),
     cache: CacheFolder = None,
@@ -80,14 +95,16 @@ def reproduce(
     draw_only: DrawOnly = False,
     json: Json = False,
     quiet: Quiet = False,
-) -> Callable[[], None]:
+) -> Callable[[], int]:
     """Run the paper's experiments and set their figures beside the paper's.
 
     Each run is a process of its own and one line of runs.jsonl. Whatever ends
-    the command, running it again goes on. Tables and page are written at the end.
+    the command, running it again goes on. Tables and page are written at the
+    end, and when Ctrl-C ends it. At a --scale below 1 nothing is compared with
+    the paper, whose figures are of all rows.
     """
 
-    def job() -> None:
+    def job() -> int:
         check(runs, scale, jobs, threads, time_limit, stop_after)
         from ultraspec.cli import reproduce as command
 
@@ -109,7 +126,7 @@ def reproduce(
             resume=resume,
             draw_only=draw_only,
         )
-        command.run(request, Screen(json, quiet))
+        return command.run(request, Screen(json, quiet))
 
     return job
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def prepare(dataset: Dataset, scale: float, folder: Path) -> Prepared:
 
 def stem_of(dataset: Dataset, scale: float) -> str:
     """A name for the files of a data set, another one if a user's file changes."""
-    share = "" if scale == 1 else f"-{scale:g}"
+    share = "" if scale == 1 else f"-{scale}"
     if not dataset.own:
         return dataset.name + share
     from ultraspec.cli._label_files import split
@@ -111,9 +112,7 @@ def read_file(text: str) -> tuple[Array, npt.NDArray[np.int32]]:
     path, label = split(text)
     check_path(path)
     if label is None or path.name.lower().endswith((".npy", ".h5", ".hdf5", ".zarr")) or path.is_dir():
-        raise ValueError(
-            f"--data {text}: name a table or an .npz file and what holds the classes in it, as in my.parquet:label."
-        )
+        raise ValueError("name a table or an .npz file and what holds the classes in it, as in my.parquet:label.")
     y = np.unique(read_labels(text), return_inverse=True)[1].astype(np.int32)
     if path.suffix.lower() == ".npz":
         with open_rows(path) as rows:
@@ -121,32 +120,37 @@ def read_file(text: str) -> tuple[Array, npt.NDArray[np.int32]]:
     else:
         X = _features(path, label)
     if len(X) != len(y):
-        raise ValueError(f"--data {text}: there are {len(X):,} rows and {len(y):,} classes.")
+        raise ValueError(f"there are {len(X):,} rows and {len(y):,} classes.")
     if len(np.unique(y)) < 2:
-        raise ValueError(f"--data {text}: all rows are of one class, so there is nothing to find.")
+        raise ValueError("all rows are of one class, so there is nothing to find.")
     if np.issubdtype(X.dtype, np.floating) and not np.isfinite(X).all():
-        raise ValueError(f"--data {text}: some values are missing or infinite. Fill them in, or drop their rows.")
+        raise ValueError("some values are missing or infinite. Fill them in, or drop their rows.")
     return X, y
 
 
 def _features(path: Path, label: str) -> Array:
     from ultraspec.rows import open_rows
 
-    names = _column_names(path)
-    columns = [name for name in names if name != label]
+    columns = _other_columns(path, label)
     if not columns:
         raise ValueError(f"{path} has no column beside {label!r}.")
     with open_rows(path, columns) as rows:
         return rows.read(0, rows.n_rows)
 
 
-def _column_names(path: Path) -> list[str]:
+def _other_columns(path: Path, label: str) -> Sequence[str | int]:
+    """All columns but the label and an index of pandas, by name; of a CSV file without names, by number."""
+    from ultraspec.cli._label_files import is_number
     from ultraspec.rows._file import need
 
     if path.suffix.lower() in (".parquet", ".pq"):
         parquet: Any = need("pyarrow.parquet", "Parquet files")
-        return [str(name) for name in parquet.read_schema(path).names if not str(name).startswith("__index_level_")]
+        names = [str(name) for name in parquet.read_schema(path).names]
+        return [name for name in names if name != label and not name.startswith("__index_level_")]
     csv: Any = need("pyarrow.csv", "CSV files")
     delimiter = "\t" if ".tsv" in path.name.lower() else ","
     with csv.open_csv(str(path), parse_options=csv.ParseOptions(delimiter=delimiter)) as reader:
-        return [str(name) for name in reader.schema.names]
+        names = [str(name) for name in reader.schema.names]
+    if all(map(is_number, names)):
+        return [number for number in range(len(names)) if str(number) != label]
+    return [name for number, name in enumerate(names) if name != label and (name or number)]

@@ -41,8 +41,17 @@ class Experiment:
     _prepared: dict[str, Prepared] = field(default_factory=dict)
 
     def plan(self) -> list[Run]:
-        """All of its runs."""
-        return declarations.plan(self.tables, self.datasets, self.methods, runs=self.runs, scale=self.scale)
+        """All of its runs; raises where data sets and methods were chosen that tables do not have."""
+        runs = declarations.plan(self.tables, self.datasets, self.methods, runs=self.runs, scale=self.scale)
+        if not runs:
+            which = ", ".join(table.number for table in self.tables)
+            sets = ", ".join(dict.fromkeys(name for table in self.tables for name in table.datasets))
+            methods = ", ".join(dict.fromkeys(name for table in self.tables for name in table.methods))
+            raise ValueError(
+                f"There is nothing to run. Table {which} has the data sets {sets} and your own, and the methods "
+                f"{methods}; methods of your own are compared in tables 4 to 9."
+            )
+        return runs
 
     def prepare(self, runs: Iterable[Run], say: Callable[[str], None]) -> None:
         """Make the files of all data sets that runs need, before the first of them starts."""
@@ -79,23 +88,23 @@ class Experiment:
 
 
 def choose_tables(names: Sequence[str]) -> list[Table]:
-    """Tables by name: ``table4`` or ``4`` or ``4-9``, or ``all``.
+    """Tables by name: ``table4`` or ``4`` or ``4-9`` or ``4,5``, or ``all``.
 
     Examples
     --------
-    >>> [table.name for table in choose_tables(["4-6", "table10"])]
-    ['table4', 'table5', 'table6', 'table10']
+    >>> [table.name for table in choose_tables(["4-6,10", "table12"])]
+    ['table4', 'table5', 'table6', 'table10', 'table12']
     """
     found: dict[str, None] = {}
-    for name in names:
-        word = name.strip().lower().removeprefix("tables").removeprefix("table")
-        low, _, high = word.partition("-")
+    for name in re.findall(r"[^,\s]+", " ".join(names)) or names:
+        word = name.lower().replace("table", "")
+        numbers = re.fullmatch(r"(\d+)(?:-(\d+))?", word)
         if word == "all":
             found.update(dict.fromkeys(TABLES))
-        elif low.isdecimal() and (not high or high.isdecimal()):
-            numbers = range(int(low), int(high or low) + 1)
-            found.update((f"table{number}", None) for number in numbers)
-            if not numbers:
+        elif numbers:
+            low, high = int(numbers[1]), int(numbers[2] or numbers[1])
+            found.update((f"table{number}", None) for number in range(low, min(high, 99) + 1))
+            if high < low:
                 raise ValueError(f"There is no table {name!r}: {high} is before {low}. Write {high}-{low}.")
         else:
             found[name] = None
@@ -105,23 +114,24 @@ def choose_tables(names: Sequence[str]) -> list[Table]:
     return [table for name, table in TABLES.items() if name in found]
 
 
-def choose(items: Sequence[T], names: Sequence[str] | None, what: str) -> list[T]:
-    """Those of some names, in any spelling: ``u-spec`` or ``USPEC``.
+def choose(known: Sequence[T], names: Sequence[str] | None, what: str, own: Sequence[T] = ()) -> list[T]:
+    """Those of some names, in any spelling (``u-spec`` or ``USPEC``), all, or none; and a user's own in any case.
 
     Examples
     --------
     >>> [method.title for method in choose(METHODS, ["uspec", "lsc-k"], "method")]
     ['LSC-K', 'U-SPEC']
     """
-    if names is None:
-        return list(items)
-    by_name = {_plain(item.title): item for item in items}
-    unknown = [name for name in names if _plain(name) not in by_name]
+    titles = [item.title for item in own]
+    twice = [title for title in titles if titles.count(title) > 1]
+    if twice:
+        raise ValueError(f"Two {what}s are named {twice[0]!r}. Rename one.")
+    there = {_plain(item.title): item.title for item in (*known, *own)}
+    wanted = there if names is None else {_plain(name): name for name in names if _plain(name) != "none"}
+    unknown = [name for plain, name in wanted.items() if plain not in there]
     if unknown:
-        known = ", ".join(item.title for item in items)
-        raise ValueError(f"There is no {what} {unknown[0]!r}. There are {known}.")
-    wanted = {_plain(name) for name in names}
-    return [item for item in items if _plain(item.title) in wanted]
+        raise ValueError(f"There is no {what} {unknown[0]!r}. There are {', '.join(there.values())}.")
+    return [*(item for item in known if _plain(item.title) in wanted), *own]
 
 
 def _plain(name: str) -> str:
@@ -150,18 +160,14 @@ def own_dataset(text: str) -> Dataset:
     """A user's data set, ``path:label``, after a look whether it can be read."""
     from ultraspec.cli._label_files import split
 
-    read_file(text)
+    try:
+        read_file(text)
+    except ValueError as error:
+        said, choice, _ = str(error).partition(" Choose ")  # of parameters, which --data has not
+        rule = " In --data FILE:LABEL, all columns but LABEL are features (of an .npz file: the only 2-d array)."
+        raise ValueError(f"--data {text}: {said}{rule if choice else ''}") from error
     path, _ = split(text)
     title = path.name.split(".")[0]
     if _plain(title) in {_plain(dataset.title) for dataset in DATASETS}:
         title = path.name
     return Dataset(title, file=str(path.resolve()) + text[len(str(text).rpartition(":")[0]) :])
-
-
-def add(known: Sequence[T], own: Sequence[T], what: str) -> list[T]:
-    """All of them; raises for two of the same name."""
-    titles = [item.title for item in own]
-    twice = [title for title in titles if titles.count(title) > 1]
-    if twice:
-        raise ValueError(f"Two {what}s are named {twice[0]!r}. Rename one.")
-    return [*known, *own]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ultraspec.reproduce import paper, text
 from ultraspec.reproduce.declarations import Table
-from ultraspec.reproduce.summary import POINTS, SIGMAS, Averages, Entry, Summary
+from ultraspec.reproduce.summary import POINTS, SIGMAS, Entry, Summary
 
 
 def render(summary: Summary, tables: Sequence[Table]) -> str:
     """All of it."""
-    parts = ["# The paper's experiments, run again", "", *intro(summary)]
+    title = "A quick look at the paper's experiments" if summary.quick else "The paper's experiments, run again"
+    parts = [f"# {title}", "", *intro(summary)]
     for table in tables:
         parts += ["", f"## Table {table.number}: {table.title}", ""]
         parts += comparison(summary, table) if table.metric else curves(summary, table)
@@ -21,18 +22,23 @@ def render(summary: Summary, tables: Sequence[Table]) -> str:
 
 def intro(summary: Summary) -> list[str]:
     """What readers need to know, and the verdict in figures."""
+    places = (
+        "In each place: our mean ± standard deviation over seeds (times: the median), and *the paper's, of all rows*."
+        if summary.quick
+        else f"In each place: our mean ± standard deviation over seeds, *the paper's*, and the difference in units of "
+        f"the paper's standard deviation (in points, pt, where that is printed as 0.00); times: the median, *the "
+        f"paper's mean*, and the ratio. A mean *agrees* if it is within {SIGMAS:g} of the paper's standard deviations "
+        f"or within {POINTS:g} point."
+    )
     return [
+        *([f"**{text.quick_look(summary)}**", ""] if summary.quick else []),
         *text.made_by(summary),
         "",
-        f"In each place: our mean ± standard deviation over seeds, *the paper's*, and the difference in units of the "
-        f"paper's standard deviation (in points, pt, where that is printed as 0.00); times: the median, *the paper's "
-        f"mean*, and the ratio. **Bold** is our best in the row. A mean *agrees* if it is within {SIGMAS:g} of the "
-        f"paper's standard deviations or within {POINTS:g} point. U-SPEC and U-SENC are the paper to the letter "
-        f"(`regularization=0`), *(lib)* has the library's defaults. {text.limits_text(summary)}",
+        f"{places} {text.BOLD}. U-SPEC and U-SENC are the paper to the letter (`regularization=0`), *(lib)* has the "
+        f"library's defaults. {text.limits_text(summary)}",
         "",
         text.RECONSTRUCTED,
-        "",
-        *verdicts(summary),
+        *([] if summary.quick else ["", *verdicts(summary)]),
     ]
 
 
@@ -59,22 +65,25 @@ def comparison(summary: Summary, table: Table) -> list[str]:
         name = f"*{dataset.title}*{text.DAGGER if dataset.reconstructed else ''}<br>{runs_text(entries)}"
         rows.append([name, *(_place(entry, entry.method in leaders) for entry in entries)])
     if table.metric != "seconds":
-        for name, *places in averages(summary, table, methods):
-            rows.append([str(name), *(f"{ours}<br>*{theirs}*" for ours, theirs in places)])
+        for name, places in averages(summary, table, methods):
+            rows.append([name, *(f"{_bold(ours, leads)}<br>*{theirs}*" for ours, theirs, leads in places)])
     return grid(["Data set", *map(text.title, methods)], rows)
 
 
 def best(entries: Sequence[Entry], table: Table) -> set[str]:
-    """Methods with our best figure in a row."""
-    known = {
-        e.method: round(e.ours.mean, 2)
-        for e in entries
-        if e.ours is not None and e.ours.mean is not None and e.method.removesuffix(" (lib)") != table.reference
-    }
-    if not known:
-        return set()
-    most = min(known.values()) if table.metric == "seconds" else max(known.values())
-    return {method for method, value in known.items() if value == most}
+    """Methods with our best figure in a row; the one for reference takes no part, as in the paper."""
+    means = {e.method: e.ours.mean for e in entries if e.ours is not None and not _for_reference(e.method, table)}
+    return leaders(means, min if table.metric == "seconds" else max)
+
+
+def _for_reference(method: str, table: Table) -> bool:
+    return method.removesuffix(" (lib)") == table.reference
+
+
+def leaders(values: Mapping[str, float | None], best: Callable[[Iterable[float]], float]) -> set[str]:
+    """Those whose value is the best, as it is printed."""
+    known = {name: round(value, 2) for name, value in values.items() if value is not None}
+    return {name for name, value in known.items() if value == best(known.values())}
 
 
 def runs_text(entries: Sequence[Entry]) -> str:
@@ -84,33 +93,31 @@ def runs_text(entries: Sequence[Entry]) -> str:
 
 
 def _place(entry: Entry, leads: bool) -> str:
-    ours = text.own(entry.ours, entry.metric)
-    if leads and entry.ours is not None and entry.ours.mean is not None:
-        ours = f"**{ours}**"
+    ours = _bold(text.own(entry.ours, entry.metric), leads)
     theirs = f"*{text.theirs(entry.paper, entry.metric)}*" if entry.listed else ""
     return "<br>".join(part for part in (ours, theirs, text.difference(entry)) if part)
 
 
-Pair = tuple[str, str]
+def _bold(shown: str, leads: bool) -> str:
+    return f"**{shown}**" if leads else shown
 
 
-def averages(summary: Summary, table: Table, methods: Iterable[str]) -> list[tuple[str, *tuple[Pair, ...]]]:
-    """The last lines of a comparison: a name, then ours and the paper's for each method."""
-    found: list[Averages | None] = [
-        None if method.removesuffix(" (lib)") == table.reference else summary.averages(table, method)
-        for method in methods
-    ]
-    sets = max((item.rank_sets for item in found if item is not None), default=0)
-    where = "" if sets == len(table.datasets) else f" on {sets} sets"
-    return [
-        ("Avg. score", *(_pair(a.average, a.paper_average) if a else _pair() for a in found)),
-        ("N-Avg. score", *(_pair(a.normalized, a.paper_normalized) if a else _pair() for a in found)),
-        (f"Avg. rank{where}", *(_pair(a.rank, a.paper_rank) if a else _pair() for a in found)),
-    ]
+def averages(
+    summary: Summary, table: Table, methods: Sequence[str]
+) -> Iterator[tuple[str, list[tuple[str, str, bool]]]]:
+    """The last lines of a comparison: a name, then ours, the paper's and whether ours is the best, for each method."""
+    found = {method: summary.averages(table, method) for method in methods if not _for_reference(method, table)}
+    sets = max(item.rank_sets for item in found.values())
+    where = "" if sets in (0, len(table.datasets)) else f" on {sets} sets"
+    for kind, name in (("average", "Avg. score"), ("normalized", "N-Avg. score"), ("rank", f"Avg. rank{where}")):
+        ours = {method: getattr(item, kind) for method, item in found.items()}
+        theirs = {method: getattr(item, f"paper_{kind}") for method, item in found.items()}
+        best = leaders(ours, min if kind == "rank" else max)
+        yield name, [(_figure(ours.get(m)), _figure(theirs.get(m)), m in best) for m in methods]
 
 
-def _pair(ours: float | None = None, theirs: float | None = None) -> Pair:
-    return (f"{ours:.2f}" if ours is not None else "–", f"{theirs:.2f}" if theirs is not None else "–")
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
 
 
 def curves(summary: Summary, table: Table) -> list[str]:
@@ -138,7 +145,8 @@ def curve_rows(summary: Summary, table: Table, metric: str) -> Iterator[tuple[st
                 continue
             places = []
             for cell, setting in zip(cells, table.settings, strict=True):
-                entry = Entry(dataset.title, method, metric, cell, drawn.get(setting.label), bool(drawn))
+                figure = drawn.get(setting.label)
+                entry = Entry(dataset.title, method, metric, cell, figure, bool(drawn), summary.quick)
                 shown = [text.own(cell, metric), text.theirs(entry.paper, metric, entry.listed)]
                 places.append(shown if entry.points is None else [*shown, text.difference(entry)])
             name = dataset.title + (text.DAGGER if dataset.reconstructed else "")

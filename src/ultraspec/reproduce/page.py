@@ -24,15 +24,13 @@ def render(summary: Summary, tables: Sequence[Table]) -> str:
     entries = summary.score_entries()
     base = fill(template("style.css"), {"light": colors("light"), "dark": colors("dark")})
     parts = {
-        "title": "Does it reproduce the paper?",
+        "title": "A quick look at the paper’s experiments" if summary.quick else "Does it reproduce the paper?",
         "version": __version__,
         "style": base + _file("page.css"),
         "script": _file("page.js"),
         "lead": lead(summary, entries),
         "facts": facts(summary, entries),
-        "glance": glance(summary),
-        "rule": escape(f"A mean agrees within {SIGMAS:g} deviations, or within {POINTS:g} point. {text.RECONSTRUCTED}"),
-        "notes": notes(entries),
+        "verdict": "" if summary.quick else verdict(summary, entries),
         "tables": "".join(card(summary, table) for table in tables),
         "reasons": reasons(summary),
         "about": about(summary),
@@ -42,6 +40,13 @@ def render(summary: Summary, tables: Sequence[Table]) -> str:
 
 def _file(name: str) -> str:
     return resources.files("ultraspec.reproduce").joinpath(name).read_text(encoding="utf-8")
+
+
+def verdict(summary: Summary, entries: Sequence[Entry]) -> str:
+    """What agrees with the paper and what does not."""
+    rule = f"A mean agrees within {SIGMAS:g} deviations, or within {POINTS:g} point. {text.RECONSTRUCTED}"
+    parts = {"glance": glance(summary), "rule": escape(rule), "notes": notes(entries)}
+    return fill(_file("verdict.html"), parts)
 
 
 def compared(entries: Iterable[Entry]) -> list[Entry]:
@@ -56,15 +61,15 @@ def share(entries: Sequence[Entry], verdict: str) -> int:
 
 def lead(summary: Summary, entries: Sequence[Entry]) -> str:
     """The answer in two sentences."""
+    if summary.quick:
+        return escape(text.quick_look(summary))
     both = compared(entries)
     if not both:
         return "Nothing was run yet that can be compared with the paper."
     ours = [entry for entry in both if entry.method in ("U-SPEC", "U-SENC")]
     others = [entry for entry in both if entry.method not in MAIN]
     sentences = []
-    if summary.scale != 1:
-        sentences.append(f"A quick look at {100 * summary.scale:g} % of the rows, not a reproduction.")
-    elif ours:
+    if ours:
         kept = 1 - share(ours, "lower") / len(ours)
         sentences.append("Yes." if kept >= ENOUGH else "Mostly." if kept >= MOST else "Not in all.")
     for what, some in (
@@ -82,6 +87,10 @@ def lead(summary: Summary, entries: Sequence[Entry]) -> str:
 
 def facts(summary: Summary, entries: Sequence[Entry]) -> str:
     """The numbers at the top."""
+    if summary.quick:
+        kinds = (("Data sets", "dataset"), ("Methods", "method"))
+        counts = [(name, f"{len({row[field] for row in summary.rows})}", "") for name, field in kinds]
+        return _facts([("Runs", f"{len(summary.rows):,}", f"at a scale of {summary.scale}"), *counts])
     both = compared(entries)
     times = [e for e in _times(summary) if e.points is not None]
     found = [
@@ -97,6 +106,10 @@ def facts(summary: Summary, entries: Sequence[Entry]) -> str:
         ]
         if ratios:
             found.append((f"{method}, time", f"{statistics.median(ratios):.0f} ×", "faster, in the middle"))
+    return _facts(found)
+
+
+def _facts(found: Iterable[tuple[str, str, str]]) -> str:
     return "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd class=sub>{escape(more)}</dd></div>"
         for name, value, more in found
@@ -207,17 +220,18 @@ def comparison(summary: Summary, table: Table) -> str:
         runs = markdown.runs_text(entries)
         rows.append(f"<tr><th scope=row>{escape(_set_name(dataset))}<small>{runs}</small></th>{cells}</tr>")
     if table.metric != "seconds":
-        for name, *places in markdown.averages(summary, table, methods):
+        for name, places in markdown.averages(summary, table, methods):
             cells = "".join(
-                f"<td{_look(m)}><span>{ours}</span><span class=theirs>{theirs}</span></td>"
-                for m, (ours, theirs) in zip(methods, places, strict=True)
+                f"<td{_look(m)}><span{' class=best' * leads}>{ours}</span><span class=theirs>{theirs}</span></td>"
+                for m, (ours, theirs, leads) in zip(methods, places, strict=True)
             )
             rows.append(f"<tr class=sum><th scope=row>{name}</th>{cells}</tr>")
-    small = "Ours; below it the paper’s in grey, and the difference. Bold: our best in the row."
+    below = "the paper’s of all rows in grey" if summary.quick else "the paper’s in grey, and the difference"
+    small = f"Ours; below it {below}. Bold: our best in the row."
     return (
         f"<div class=wide tabindex=0><table class=paper-table><thead><tr><th scope=col>Data set</th>{head}</tr>"
         f"</thead><tbody>{''.join(rows)}</tbody></table></div><p class=hint>{small} {text.title(table.reference)} is "
-        f"listed for reference and takes no part in averages and ranks. {escape(text.RECONSTRUCTED)}</p>"
+        f"listed for reference and takes no part in bold figures, averages and ranks. {escape(text.RECONSTRUCTED)}</p>"
     )
 
 
@@ -264,7 +278,8 @@ def curves(summary: Summary, table: Table) -> str:
         for s in shown.values()
     )
     cut = "" if sweep else "Whiskers are standard deviations; the axes of scores do not begin at zero. "
-    pale = "<span><i class=pale></i>the paper’s</span>" if sweep else "<span><i class=hollow></i>the paper’s</span>"
+    rows = ", of all rows" if summary.quick else ""
+    pale = f"<span><i class={'pale' if sweep else 'hollow'}></i>the paper’s{rows}</span>"
     return (
         f"<div class=curve-legend>{keys}{pale}</div><div class=multiples>{''.join(parts)}</div>"
         f"{numbers(summary, table)}<p class=hint>{cut}{escape(text.RECONSTRUCTED)}</p>"

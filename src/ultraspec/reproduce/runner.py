@@ -84,7 +84,7 @@ class Runner:
     threads : int
         Threads of each.
     on_start, on_end : callable
-        Told of runs, the latter with their row.
+        Told of runs, the latter with their row, or None for those that are left out.
     """
 
     def __init__(
@@ -117,8 +117,8 @@ class Runner:
         if "forkserver" in kinds:  # processes start from one that has everything imported
             self._context.set_forkserver_preload(["ultraspec.reproduce.worker"])
 
-    def run(self, wanted: Iterable[Run], deadline: float = float("inf")) -> int:
-        """Run all, but start none after the deadline (of `time.monotonic`); gives the number that is left.
+    def run(self, wanted: Iterable[Run], deadline: float = float("inf")) -> None:
+        """Run all, but start none after the deadline (of `time.monotonic`).
 
         After the first run of a method on a data set that goes beyond a limit, its other seeds are left out.
         """
@@ -140,7 +140,6 @@ class Runner:
         finally:
             for active in self._active:
                 active.process.kill()
-        return len(waiting)
 
     def _may_start(self, run: Run) -> bool:
         """Whether another seed of it does not first have to show that it stays within the limits."""
@@ -215,11 +214,8 @@ class Runner:
             "peak_bytes": max(active.peak, found.get("peak_bytes") or 0) or None,
             **self._facts,
         }
-        return {name: _rounded(value) for name, value in row.items()}
-
-
-def _rounded(value: Any) -> Any:
-    return round(value, 6) if isinstance(value, float) else value
+        figures = {name: round(value, 6) for name, value in row.items() if isinstance(value, float)}
+        return {**row, **figures, "scale": run.scale}  # which says what run it is
 
 
 def _gb(n_bytes: int) -> str:

@@ -61,6 +61,11 @@ class Store:
     ----------
     path : Path
         The file; made where there is none.
+
+    Attributes
+    ----------
+    rows : list of dict
+        What it held when it was opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,7 +85,6 @@ class Store:
         self._file.write(json.dumps(row, allow_nan=False).encode() + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
-        self.rows.append(row)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -44,6 +44,7 @@ class Entry(NamedTuple):
     """A place in a table: what we have, what the paper has, and how they differ.
 
     `ours` is None where nothing was run; `paper` is None where the paper has N/A, or nothing at all (`listed` False).
+    In a quick look ours are of other data than the paper's: they do not differ in any sense.
     """
 
     dataset: str
@@ -52,11 +53,12 @@ class Entry(NamedTuple):
     ours: Cell | None
     paper: Figure | None
     listed: bool
+    quick: bool = False
 
     @property
     def points(self) -> float | None:
         """Difference of means."""
-        if self.ours is None or self.ours.mean is None or self.paper is None:
+        if self.quick or self.ours is None or self.ours.mean is None or self.paper is None:
             return None
         return self.ours.mean - self.paper.mean
 
@@ -72,7 +74,7 @@ class Entry(NamedTuple):
         """What the difference amounts to."""
         if self.ours is None:
             return "missing"
-        if not self.listed:
+        if not self.listed or self.quick:
             return "own"
         if self.ours.mean is None:
             return "failed" if self.paper is not None else "neither"
@@ -112,6 +114,8 @@ class Summary:
 
     Attributes
     ----------
+    quick : bool
+        Whether it is of a share of the rows, which is not to be compared with the paper.
     crowded : float
         Share of the runs that did not have the machine for themselves.
     clock : {"seconds", "cpu_seconds"}
@@ -121,7 +125,7 @@ class Summary:
 
     def __init__(self, rows: Iterable[Row], scale: float = 1.0) -> None:
         self.rows = [row for row in rows if row["scale"] == scale]
-        self.scale = scale
+        self.scale, self.quick = scale, scale != 1
         self._groups: dict[tuple[str, str, str], list[Row]] = {}
         for row in self.rows:
             self._groups.setdefault((row["dataset"], row["method"], written(row["parameters"])), []).append(row)
@@ -151,7 +155,7 @@ class Summary:
         twin = self.twin(method)
         listed = paper.has(dataset, twin)
         figure = paper.printed(metric, dataset, twin) if listed else None
-        return Entry(dataset, method, metric, self.cell(dataset, method, metric), figure, listed)
+        return Entry(dataset, method, metric, self.cell(dataset, method, metric), figure, listed, self.quick)
 
     def twin(self, method: str) -> str:
         """The paper's method that one of ours stands beside."""
@@ -226,7 +230,7 @@ class Summary:
                         continue
                     if theirs.std is None and default is not None:
                         theirs = theirs._replace(std=default.std)
-                    found.append(Entry(dataset, method, metric, ours, theirs, True))
+                    found.append(Entry(dataset, method, metric, ours, theirs, True, self.quick))
         return found
 
     def facts(self) -> dict[str, Any]:

@@ -13,6 +13,8 @@ RECONSTRUCTED = (
     f"{DAGGER} A reconstruction: the paper's own synthetic data were never published. These sets were made to match "
     "its Figure 5, so their figures compare with the paper's only so far."
 )
+BEYOND = "; *beyond*: ours ran where the paper's did not, *short of*: the other way round"
+BOLD = "**Bold** is our best in the row; as in the paper, the method that is listed for reference only takes no part"
 
 
 def title(method: str) -> str:
@@ -116,12 +118,21 @@ def made_by(summary: Summary) -> list[str]:
             "little then, so times are those of the CPU, summed over threads: on idle cores they would be shorter. "
             "The paper's are those of the clock, on four cores. Scores do not depend on it."
         )
-    if summary.scale != 1:
-        sentences.append(
-            f"Only {100 * summary.scale:g} % of the rows of each data set were used: a quick look, which is not to be "
-            "compared with the paper."
-        )
     return sentences
+
+
+def quick_look(summary: Summary) -> str:
+    """What runs on a share of the rows are, and which share it was.
+
+    Examples
+    --------
+    >>> quick_look(Summary([], 0.01))
+    'Only a share of the rows was used (--scale 0.01). These figures are not to be compared with the paper.'
+    """
+    rows = {row["dataset"]: row["rows"] for row in summary.rows}
+    used = ": " + ", ".join(f"{count:,} of {name}" for name, count in rows.items()) if rows else ""
+    share = f"Only a share of the rows was used (--scale {summary.scale}{used})."
+    return f"{share} These figures are not to be compared with the paper."
 
 
 def limits_text(summary: Summary) -> str:
@@ -131,6 +142,5 @@ def limits_text(summary: Summary) -> str:
     seconds = " or ".join(f"{limit:,.0f} s" for limit in facts["time_limits"]) or "no limit"
     return (
         f"N/A: the run went beyond its memory ({memory}) or its time ({seconds}), or failed; the reasons are listed. "
-        "The paper's N/A mean that its 64 GB were not enough; *beyond*: ours ran where the paper's did not, *short "
-        "of*: the other way round. A dash: not run."
+        f"The paper's N/A mean that its 64 GB were not enough{'' if summary.quick else BEYOND}. A dash: not run."
     )
