@@ -236,7 +236,7 @@ class _Coding:
             for b in range(width):
                 codes |= keys[:, at + b].astype(np.uint64) << np.uint64(8 * b)
             at += width
-            present, places = np.unique(codes, return_inverse=True)
+            present, places = _values(codes, width)
             labels = [int(code) + low for code in present]
             numbers = np.arange(offset, offset + len(labels), dtype=np.int32)
             if UNASSIGNED in labels:
@@ -244,7 +244,17 @@ class _Coding:
                 labels.pop(none)
                 numbers[none:] -= 1
                 numbers[none] = UNASSIGNED
-            columns[:, j] = numbers[places.reshape(-1)]
+            columns[:, j] = numbers[places]
             values.append(np.array(labels, dtype=np.uint64 if labels and labels[-1] >= 2**63 else np.int64))
             offset += len(labels)
         return columns, values
+
+
+def _values(codes: npt.NDArray[np.uint64], width: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Distinct codes of so many bytes, ascending, and the place of each code among them."""
+    if width > 2:
+        present, places = np.unique(codes, return_inverse=True)
+        return present, places.reshape(-1)
+    seen = np.zeros(2 ** (8 * width), dtype=np.bool_)  # few can occur: no need to sort
+    seen[codes] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
