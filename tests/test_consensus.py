@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from ultraspec import _consensus, bipartite, consensus, metrics, microclusters
+from ultraspec import USENC, _consensus, bipartite, consensus, metrics, microclusters
 from ultraspec._consensus import ConsensusGraph, Cut, edges_of, share_backed
 from ultraspec._label_input import read_labels
 from ultraspec.bipartite import ONE, Spectrum, lift
@@ -821,3 +821,30 @@ def test_a_transposed_matrix_is_suspected():
     labels = np.random.default_rng(0).integers(3, size=(4, 100))
     with pytest.warns(UserWarning, match=r"has 4 rows and 100 columns.*numpy.column_stack"):
         consensus(labels, 2, random_state=0)
+
+
+@pytest.mark.parametrize("word", ["-1", "nan", "None"])
+@pytest.mark.parametrize("kind", [str, bytes, object])
+def test_words_that_look_missing_are_labels_and_warned_of(word, kind):
+    labels = np.array([["a", "x"], ["a", "x"], ["b", "y"], [word, word]], dtype=object)
+    matrix = labels if kind is object else labels.astype(str).astype(kind)
+    with pytest.warns(UserWarning, match=f"has the word '{word}', a label like any other"):
+        assert (consensus(matrix, 2, random_state=0) >= 0).all()
+
+
+def test_more_clusters_apart_than_auto_looks_at():
+    for k in (49, 50):
+        labels = np.repeat(np.arange(k), 20)
+        assert len(np.unique(consensus(np.column_stack([labels] * 3), "auto", random_state=0))) == k
+    labels = np.repeat(np.arange(60), 20)
+    with pytest.warns(UserWarning, match="looks at 2 to 50 clusters"):
+        consensus(np.column_stack([labels] * 3), "auto", random_state=0)
+
+
+@pytest.mark.parametrize("wrong", [np.array([2, 3]), np.zeros((4, 2), dtype=int), [2]])
+def test_a_number_of_clusters_that_is_an_array(wrong):
+    labels = np.zeros((4, 2), dtype=int)
+    with pytest.raises(TypeError, match="n_clusters must be a whole number >= 1 or 'auto'"):
+        consensus(labels, wrong)
+    with pytest.raises(TypeError, match="n_clusters must be a whole number >= 1 or 'auto'"):
+        USENC(wrong).fit(labels)

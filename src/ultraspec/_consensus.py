@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ultraspec import bipartite, discretize, microclusters
 from ultraspec._kernels.graph import reduce_pairs
 from ultraspec._label_input import read_labels, warn_if_transposed
-from ultraspec._validation import check_integer, check_jobs, check_number, seed_sequence, warn_user
+from ultraspec._validation import check_clusters, check_integer, check_jobs, check_number, seed_sequence, warn_user
 from ultraspec.edges import Edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.microclusters import Microclusters
@@ -53,7 +53,9 @@ def consensus(
         mean that the clustering does not assign the row (DBSCAN's noise, for one): the row then rests on the other
         columns. At most 20,000 clusters in all columns together.
     n_clusters : int or "auto"
-        Number of clusters. "auto" takes the number at the largest eigengap, between 2 and 50.
+        Number of clusters. "auto" takes the number at the largest eigengap, between 2 and 50: where the distance of
+        eigenvalues from one grows most, as a ratio. Base clusterings with hardly more clusters than there are mislead
+        it towards small numbers.
     n_init : int, default=3
         Starts of the k-means that turns the embedding into labels, on the heaviest microclusters; the best is kept.
     max_iter : int, default=100
@@ -98,8 +100,7 @@ def consensus(
     >>> consensus([["a", 7], ["a", 7], ["b", 7], ["b", 3], [None, 3], [None, -1]], 2, random_state=0)[-1]
     np.int32(-1)
     """
-    if n_clusters != "auto":
-        check_integer("n_clusters", n_clusters, least=1, other=" or 'auto'")
+    check_clusters(n_clusters)
     check_integer("n_init", n_init, least=1)
     check_integer("max_iter", max_iter, least=1)
     check_number("regularization", regularization, least=0.0)
@@ -209,7 +210,7 @@ class ConsensusGraph:
         """Labels of all microclusters."""
         spectrum = self.spectrum
         if n_clusters == "auto":
-            n_clusters = bipartite.largest_eigengap(spectrum.eigenvalues, self.regularization)
+            n_clusters = bipartite.choose_number(spectrum.eigenvalues, self.regularization)
         k = int(n_clusters)
         points = discretize.EmbeddedPoints(self.edges, spectrum.vectors[:, :k], self.weights)
         chance = np.random.default_rng(seed)
@@ -217,7 +218,8 @@ class ConsensusGraph:
         found = discretize.renumber(
             found,
             k,
-            "only so many groups of rows differ in their base labels. Add base clusterings, or finer ones.",
+            "only so many groups of rows differ in their base labels. Rows may have too few distinct values, or base "
+            "clusterings are too few or too coarse.",
         )
         labels = np.full(self.n_microclusters, -1, dtype=np.int32)
         labels[self.assigned] = found.labels

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 
 from ultraspec._callbacks import CallbackSupport, report_to_callbacks
 from ultraspec._spool import Together
-from ultraspec._validation import check_choice, check_integer, check_jobs, check_number, open_input
+from ultraspec._validation import check_choice, check_clusters, check_integer, check_jobs, check_number, open_input
 from ultraspec.engines import ThreadEngine
 from ultraspec.progress import Console, Silent
 from ultraspec.rows import Block, Rows, Span
@@ -106,8 +106,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
 
     def _check_graph_parameters(self) -> None:
         """Check the number of clusters and the parameters that choose the graph of rows and representatives."""
-        if self.n_clusters != "auto":
-            check_integer("n_clusters", self.n_clusters, least=1, other=" or 'auto'")
+        check_clusters(self.n_clusters)
         check_integer("n_representatives", self.n_representatives, least=1, most=MOST_REPRESENTATIVES)
         check_integer("n_neighbors", self.n_neighbors, least=1)
         if self.n_neighbors > self.n_representatives:

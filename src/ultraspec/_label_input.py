@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import scipy.sparse
 from ultraspec._validation import warn_user
 
 UNASSIGNED = -1
+MISSING_WORDS = {"-1", "-1.0", "nan", "None", "<NA>"}  # what -1, NaN, None and NA look like when they became strings
 
 Column = npt.NDArray[Any]
 
@@ -48,6 +50,20 @@ def warn_if_transposed(labels: Column | list[Column]) -> None:
             "are the other way round, pass numpy.column_stack(base_labels).",
             UserWarning,
         )
+
+
+def _warn_of_missing(labels: Iterable[Any]) -> None:
+    """Warn where a word looks like a missing label: `numpy.column_stack` turns numbers beside words into words."""
+    for label in labels:
+        word = label.decode(errors="replace") if isinstance(label, bytes) else label
+        if isinstance(word, str) and word in MISSING_WORDS:
+            warn_user(
+                f"base_labels has the word {str(word)!r}, a label like any other. Where it means that a row has none, "
+                "pass -1, None or NaN; numpy.column_stack turns numbers beside words into words, frames and nested "
+                "lists do not.",
+                UserWarning,
+            )
+            return
 
 
 def _frame_columns(frame: Any) -> list[Column] | None:
@@ -100,7 +116,9 @@ def _integers(column: Column, j: int) -> Column:
     if kind == "f":
         return _number_floats(column, j)
     if kind in "US":
-        return np.unique(column, return_inverse=True)[1].reshape(-1)
+        words, codes = np.unique(column, return_inverse=True)
+        _warn_of_missing(words)
+        return codes.reshape(-1)
     if kind in "OT":
         return _number_objects(column.astype(object), j)
     raise TypeError(f"Column {j} of base_labels has type {column.dtype}. Labels are integers or strings.")
@@ -137,6 +155,7 @@ def _number_objects(column: Column, j: int) -> Column:
             raise TypeError(
                 f"Column {j} of base_labels holds {value!r} ({type(value).__name__}). Labels are integers or strings."
             )
+    _warn_of_missing(found)
     return codes
 
 

@@ -27,6 +27,12 @@ def check_integer(name: str, value: Any, *, least: int, most: int | None = None,
         raise ValueError(f"{name} must be {wanted}, got {value!r}.")
 
 
+def check_clusters(n_clusters: Any) -> None:
+    """Raise unless `n_clusters` is a whole number of at least one, or "auto"."""
+    if not (isinstance(n_clusters, str) and n_clusters == "auto"):
+        check_integer("n_clusters", n_clusters, least=1, other=" or 'auto'")
+
+
 def check_number(name: str, value: Any, *, least: float) -> None:
     """Raise unless `value` is a finite number of at least `least`."""
     wanted = f"a finite number >= {least:g}"

@@ -19,12 +19,14 @@ import scipy.spatial.distance
 
 from ultraspec._kernels import graph as kernels
 from ultraspec._lapack import largest_eigenpairs
+from ultraspec._validation import warn_user
 from ultraspec.edges import Edges, FoundEdges
 from ultraspec.engines import ThreadEngine
 from ultraspec.rows import Block, Rows, Span
 
 KEPT_VECTORS = 60  # eigenvectors that models keep, for other numbers of clusters
 MOST_AUTO_CLUSTERS = 50  # n_clusters="auto" looks for a gap up to here
+ALIKE = 1.05  # steps of eigenvalues below this are rounding
 NEGLIGIBLE = 1e-4  # distances of eigenvalues from one below this are alike for `largest_eigengap`
 
 ONE = np.ones(1)  # weight of every row
@@ -181,6 +183,18 @@ def _leading_eigenpairs(M: Floats, n: int) -> tuple[Floats, Floats]:
         values, S = scipy.linalg.eigh(Q.T @ (M @ Q), check_finite=False)
         V = Q @ S
     return values[::-1], V[:, ::-1]
+
+
+def choose_number(eigenvalues: Floats, regularization: float) -> int:
+    """Number of clusters for n_clusters="auto"; warns where more are perfectly apart than are looked at."""
+    steps = eigensteps(eigenvalues, regularization)
+    if steps.size == MOST_AUTO_CLUSTERS - 1 and steps.max() < ALIKE:
+        warn_user(
+            f'n_clusters="auto" looks at 2 to {MOST_AUTO_CLUSTERS} clusters, and their eigenvalues are all alike: '
+            "there may be more clusters, or none. Pass n_clusters.",
+            UserWarning,
+        )
+    return largest_eigengap(eigenvalues, regularization)
 
 
 def largest_eigengap(eigenvalues: Floats, regularization: float) -> int:

@@ -118,8 +118,10 @@ class Checkpoint:
             if str(arrays.pop("digest", "")) == self._digest(part, arrays):
                 return read(arrays)
             what = "its contents do not match its checksum"
-        except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+        except (OSError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
             what = str(error)
+        except ValueError:  # NumPy's words are about pickles
+            what = "it does not hold arrays"
         path = self._folder.path(f"{name}.npz")
         warn_user(f"The checkpoint file {path!r} is damaged ({what}); {otherwise}.", UserWarning)
         return None

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ultraspec import average, groups, microclusters
 from ultraspec._consensus import ConsensusGraph, edges_of, share_backed
 from ultraspec._spool import as_array
-from ultraspec.bipartite import largest_eigengap
+from ultraspec.bipartite import choose_number
 from ultraspec.edges import Edges, FoundEdges, find_edges
 from ultraspec.engines import ThreadEngine
 from ultraspec.kmeans import Labels
@@ -209,7 +209,7 @@ class Average(Joint):
         """A cut of the tree, in which there is no chance."""
         spectrum = self.members.models[0].partition.spectrum
         if n_clusters == "auto":
-            n_clusters = largest_eigengap(spectrum.eigenvalues, self.regularization)
+            n_clusters = choose_number(spectrum.eigenvalues, self.regularization)
         partition = VotePartition(spectrum, *groups.cut_tree(self.tree, int(n_clusters)), self.tree)
         found, labels = label_rows(self.edges, partition, engine)
         k, members = found.n_clusters, self.members

@@ -193,7 +193,7 @@ def choose_clusters(
 
     The largest eigengap, or with a tree its largest fall; but a clear step of the eigenvalues is surer than the tree.
     """
-    wanted = bipartite.largest_eigengap(spectrum.eigenvalues, regularization)
+    wanted = bipartite.choose_number(spectrum.eigenvalues, regularization)
     if options.discretize != "consensus":
         return wanted, None
     tree = groups.by_agreement(spectrum, 1, np.random.default_rng(seed), engine)

@@ -35,13 +35,14 @@ class USENC(RowEstimator):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters. "auto" takes the number at the largest eigengap of the consensus, between 2 and 50.
+        Number of clusters. "auto" takes the number at the largest eigengap of the consensus (the largest ratio of
+        neighbouring eigenvalues' distances from one), between 2 and 50.
     n_estimators : int, default=20
         Members of the ensemble, m.
     base_clusters : tuple of two int, default=(20, 60)
-        Each member has a number of clusters drawn from this range, both ends included. Below 10,800 rows the range is
-        cut in proportion, to a cluster per 180 rows (but to twice `n_clusters` at least): finer members of few rows
-        differ by chance, and so would their consensus.
+        Each member has a number of clusters drawn from this range, both ends included. Where there are fewer than 180
+        rows for each (10,800 for 60) the range is cut in proportion, to twice `n_clusters` at least: finer members of
+        few rows differ by chance, and so would their consensus.
     n_representatives : int, default=1000
         Number of representatives of each member, p. Small data uses at most a third of its rows.
     n_neighbors : int, default=5
@@ -72,9 +73,10 @@ class USENC(RowEstimator):
         over seeds, and follows long and uneven clusters better.
     checkpoint : str or path, default=None
         A folder, new or of an unfinished fit of the same data with the same parameters; a URL of fsspec, too. Finished
-        members are written there (a byte per row and the representatives each); a fit that was killed goes on with them
-        and ends with the same labels. `n_estimators`, `n_init`, `max_iter`, `n_jobs`, `verbose` and, from 10,800 rows
-        on, `n_clusters` may differ: a folder can be cut otherwise, or be given more members. It is yours to delete.
+        members are written there (a byte per row, and their model); a fit that was killed goes on with them and ends
+        with the same labels. `n_estimators`, `n_init`, `max_iter`, `consensus`, `n_jobs`, `verbose` and, where
+        `base_clusters` are not cut, `n_clusters` may differ: a folder can be cut otherwise, or be given more members. A
+        `random_state` of None takes the folder's. It is yours to delete.
     random_state : int, RandomState, Generator or None, default=None
         The same number gives the same labels, for any `n_jobs`.
     n_jobs : int or None, default=None
