@@ -468,7 +468,7 @@ def drawn_methods(number):
 
 def test_the_lead_answers_in_one_sentence():
     rows = papers_store()
-    assert "Yes. Of 40 scores of U-SPEC and U-SENC, 39 agree with the paper, 0 are higher, 1 are lower." in page.lead(
+    assert "Yes. Of 40 scores of U-SPEC and U-SENC, 39 agree with the paper (0 higher, 1 lower)." in page.lead(
         Summary(rows), Summary(rows).score_entries()
     )
     lower = [dict(r, nmi=1.0, ca=1.0) if r["method"] == "U-SPEC" else r for r in rows]

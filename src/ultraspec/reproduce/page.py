@@ -80,7 +80,7 @@ def lead(summary: Summary, entries: Sequence[Entry]) -> str:
         if some:
             agree, lower = share(some, "agrees"), share(some, "lower")
             better = len(some) - agree - lower
-            counts = f"{agree} agree with the paper, {better} are higher, {lower} are lower"
+            counts = f"{agree} agree with the paper ({better} higher, {lower} lower)"
             sentences.append(f"Of {len(some)} scores of {what}, {counts}.")
     return escape(" ".join(sentences))
 
