@@ -1,6 +1,6 @@
 """All benchmarks, then RESULTS.md and BASELINES.md. ``--quick`` takes one repeat and two seeds of the small sets.
 
-Scores of all methods go on with the store in docs/reproduction, which BASELINES.md is written from; a quick run leaves
+Scores of all methods go on with the store in docs/reproduction, which both are written from; a quick run leaves
 that as it is and has its own in benchmarks/quick, new every time.
 """
 
@@ -42,11 +42,11 @@ def main() -> None:
         ["quality.py", "--method", "USENC", *seeds],
         ["out_of_core.py", *(["--rows", "5_000_000"] if quick else [])],
         *([] if quick else [["billion.py"], ["dask_scaling.py"]]),
-        ["report.py"],
         *scores,
         ["baselines_speed.py", *repeats],
         ["baselines_ensemble_speed.py", *repeats],
         *([] if quick else [["baselines_speed.py", "--whole"], ["baselines_large.py"]]),
+        ["report.py"],
         ["baselines_report.py"],
     ]
     for call in calls:
