@@ -83,16 +83,13 @@ class _State:
     def assign(self, centers: Centers, moves: Squares | None, engine: ThreadEngine) -> int:
         """Give rows their nearest centres, after these moved by so much; returns how many labels changed."""
         apart = _half_distances(centers)
-        half_norms = (0.5 * np.einsum("ij,ij->i", centers, centers, dtype=np.float64)).astype(np.float32)
-        table, error = np.ascontiguousarray(centers.T), product_error(centers.shape[1])
 
         def step(tally: Tally, span: Span) -> None:
             here = slice(*span)
             labels, upper, lower = self.labels[here], self._upper[here], self._lower[here]
             if moves is None:
                 X, rows = self._points.read(span), np.arange(len(labels), dtype=np.int64)
-                norms = np.einsum("ij,ij->i", X, X)
-                kernels.start_bounds(X @ table, half_norms, norms, error, labels, lower)
+                _guess(X, centers, labels, lower)
             else:
                 doubtful = np.empty(len(labels), dtype=np.int64)
                 rows = doubtful[: kernels.loosen_bounds(moves, apart, labels, upper, lower, doubtful)]
@@ -128,6 +125,13 @@ class _State:
     def _fold(self, step: Callable[[Tally, Span], None], engine: ThreadEngine) -> Tally:
         start = partial(Tally.empty, self._k, self._points.n_sums)
         return engine.fold(self._points.blocks(), start, step, Tally.merge, most_groups=self._most_groups)
+
+
+def _guess(X: Centers, centers: Centers, labels: Labels, lower: Centers) -> None:
+    """First bounds of a block, and guesses of labels, from one matrix product."""
+    norms = np.einsum("ij,ij->i", X, X)
+    half_norms = (0.5 * np.einsum("ij,ij->i", centers, centers, dtype=np.float64)).astype(np.float32)
+    kernels.start_bounds(X @ centers.T, half_norms, norms, product_error(X.shape[1]), labels, lower)
 
 
 def _half_distances(centers: Centers) -> Squares:
