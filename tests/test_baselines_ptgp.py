@@ -15,7 +15,7 @@ from test_consensus import label_matrices, planted
 
 from ultraspec.baselines import _pairs, ptgp
 from ultraspec.baselines._tcut import cut_affinities
-from ultraspec.baselines.ptgp import elite_links, trajectory_affinities
+from ultraspec.baselines.ptgp import elite_links, squared_lengths, trajectory_affinities
 
 
 def links(A, K):
@@ -131,3 +131,14 @@ def test_bad_parameters():
             ptgp([[0], [1]], 2, **{name: 0})
     with pytest.raises(ValueError, match="too few to make n_clusters=4"):
         ptgp([[0, 0], [1, 0], [0, -1], [1, -1], [-1, 0]], 4)
+
+
+def test_walks_that_reach_few_places(engine):
+    """A long chain, where short walks stay near their start, and the rest is skipped."""
+    n, T = 300, 6
+    random = np.random.default_rng(0)
+    W = scipy.sparse.diags_array([random.random(n - 1)] * 2, offsets=[1, -1])
+    P = scipy.sparse.csr_array(W.multiply(1 / W.sum(axis=1)[:, None])).astype(np.float32)
+    found = squared_lengths(P, scipy.sparse.csr_array(P.T), T, engine)
+    powers = [np.linalg.matrix_power(P.toarray().astype(float), t) for t in range(1, T + 1)]
+    np.testing.assert_allclose(found, sum((power**2).sum(axis=1) for power in powers), rtol=1e-5)

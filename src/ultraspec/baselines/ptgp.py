@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from ultraspec._consensus import check_columns
 from ultraspec._kernels.elite import elite_thresholds, take_elite
+from ultraspec._kernels.walks import take_step
 from ultraspec._validation import check_integer
 from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._pairs import PairSimilarity
@@ -20,7 +21,7 @@ from ultraspec.engines import ThreadEngine
 
 MOST_STEPS = 20  # and neighbours, where the number of microclusters chooses them
 ISOLATED = 1e-20  # similarity to a microcluster that no walk leaves
-WALKS = 64  # that are run at once: their probabilities stay in cache
+WALKS = 128  # that are run at once: their probabilities stay in cache
 COLUMN_BYTES = 2**27  # of all steps for the base clusters that are handled at once
 
 Floats = npt.NDArray[np.float32]
@@ -170,13 +171,18 @@ def squared_lengths(
 ) -> npt.NDArray[np.float64]:
     """Squared lengths (M,) of the trajectories [P, P^2, ...] from each microcluster; Q is the transpose of P."""
     n = P.shape[0]
+    Q.sort_indices()
 
     def run(span: Span) -> npt.NDArray[np.float64]:
         walks = np.ascontiguousarray(P[span[0] : span[1]].toarray().T)
         total = np.einsum("ij,ij->j", walks, walks, dtype=np.float64)
+        low, high, others = 0, n, np.empty_like(walks)
+        reached = np.flatnonzero(walks.any(axis=1))
+        if len(reached):
+            low, high = reached[0], reached[-1] + 1
         for _ in range(n_steps - 1):
-            walks = Q @ walks
-            total += np.einsum("ij,ij->j", walks, walks, dtype=np.float64)
+            low, high = take_step(Q.indptr, Q.indices, Q.data, walks, low, high, others, total)
+            walks, others = others, walks
         return total
 
     return np.concatenate(engine.map(run, [(low, min(low + WALKS, n)) for low in range(0, n, WALKS)]))
