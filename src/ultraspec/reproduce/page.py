@@ -153,10 +153,11 @@ def _glance_cell(entry: Entry) -> str:
     unit = ""
     if entry.points is None:
         shown = {"ran": "+", "failed": "N/A", "neither": "N/A", "missing": "·", "own": "own"}[entry.verdict]
-    elif entry.sigmas is None or abs(entry.sigmas) >= 99.5:
-        shown, unit = text.signed(entry.points, 1), "<small>pt</small>"
     else:
-        shown = text.signed(entry.sigmas, 1 if abs(entry.sigmas) < 9.95 else 0)
+        value = entry.sigmas
+        if value is None or abs(value) >= 99.5:
+            value, unit = entry.points, "<small>pt</small>"
+        shown = text.signed(value, 1 if abs(value) < 9.95 else 0)
     mark = MARKS.get(entry.verdict, "")
     ours, theirs = text.own(entry.ours, entry.metric), text.theirs(entry.paper, entry.metric, entry.listed)
     tip = f"{text.title(entry.method)} on {entry.dataset}: {ours}; paper {theirs}"
