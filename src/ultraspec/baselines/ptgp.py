@@ -176,10 +176,8 @@ def squared_lengths(
     def run(span: Span) -> npt.NDArray[np.float64]:
         walks = np.ascontiguousarray(P[span[0] : span[1]].toarray().T)
         total = np.einsum("ij,ij->j", walks, walks, dtype=np.float64)
-        low, high, others = 0, n, np.empty_like(walks)
-        reached = np.flatnonzero(walks.any(axis=1))
-        if len(reached):
-            low, high = reached[0], reached[-1] + 1
+        others, reached = np.empty_like(walks), np.flatnonzero(walks.any(axis=1))
+        low, high = reached.min(initial=n), reached.max(initial=-1) + 1
         for _ in range(n_steps - 1):
             low, high = take_step(Q.indptr, Q.indices, Q.data, walks, low, high, others, total)
             walks, others = others, walks
