@@ -413,6 +413,12 @@ def test_markdown_has_the_papers_layout_and_both_figures():
     assert all(line.count(" | ") == lines[i - 1].count(" | ") for i, line in enumerate(lines) if line.startswith("| *"))
 
 
+def test_what_stands_out_says_which_sets_are_reconstructions():
+    found = Summary([row(name, "U-SPEC", seed=s, nmi=10.0) for name in ("PenDigits", "SF-2M") for s in (0, 1)])
+    shown = page.render(found, list(TABLES.values()))
+    assert "on PenDigits NMI 10.00 ± 0.00 in 2 runs (paper 80.30 ± 2.18); SF-2M† NMI 10.00 ± 0.00 in 2 runs" in shown
+
+
 def test_a_page_of_nothing():
     nothing = page.render(Summary([]), list(TABLES.values()))
     assert "Nothing was run yet" in nothing

@@ -149,8 +149,7 @@ def curve_rows(summary: Summary, table: Table, metric: str) -> Iterator[tuple[st
                 entry = Entry(dataset.title, method, metric, cell, figure, bool(drawn), summary.quick)
                 shown = [text.own(cell, metric), text.theirs(entry.paper, metric, entry.listed)]
                 places.append(shown if entry.points is None else [*shown, text.difference(entry)])
-            name = dataset.title + (text.DAGGER if dataset.reconstructed else "")
-            yield name, text.title(method), span(counts), places
+            yield text.set_name(dataset), text.title(method), span(counts), places
 
 
 def span(numbers: Sequence[int]) -> str:

@@ -45,7 +45,7 @@ def _file(name: str) -> str:
 def verdict(summary: Summary, entries: Sequence[Entry]) -> str:
     """What agrees with the paper and what does not."""
     rule = f"A mean agrees within {SIGMAS:g} deviations, or within {POINTS:g} point. {text.RECONSTRUCTED}"
-    parts = {"glance": glance(summary), "rule": escape(rule), "notes": notes(entries)}
+    parts = {"glance": glance(summary), "rule": escape(rule), "notes": notes(summary, entries)}
     return fill(_file("verdict.html"), parts)
 
 
@@ -133,7 +133,7 @@ def glance(summary: Summary) -> str:
     methods = [*MAIN, *(method.title for method in summary.methods if method.title not in MAIN)]
     found = []
     for metric in ("nmi", "ca"):
-        head = "".join(f"<th scope=col><span>{escape(_set_name(dataset))}</span></th>" for dataset in summary.datasets)
+        head = "".join(_glance_head(dataset) for dataset in summary.datasets)
         rows = []
         for method in methods:
             entries = [summary.entry(dataset.title, method, metric) for dataset in summary.datasets]
@@ -147,6 +147,12 @@ def glance(summary: Summary) -> str:
             f"</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
         )
     return f"<div class=glances>{''.join(found)}</div>"
+
+
+def _glance_head(dataset: Dataset) -> str:
+    """The name runs upwards; the dagger stands upright on top of it, as it would pass for an arrow lying down."""
+    mark = f"<i>{text.DAGGER}</i>" if dataset.reconstructed else ""
+    return f"<th scope=col>{mark}<span>{escape(dataset.title)}</span></th>"
 
 
 def _glance_cell(entry: Entry) -> str:
@@ -164,13 +170,9 @@ def _glance_cell(entry: Entry) -> str:
     return f'<td class={entry.verdict} title="{escape(tip)}">{mark}{escape(shown)}{unit}</td>'
 
 
-def _set_name(dataset: Dataset) -> str:
-    return dataset.title + (text.DAGGER if dataset.reconstructed else "")
-
-
-def notes(entries: Sequence[Entry]) -> str:
+def notes(summary: Summary, entries: Sequence[Entry]) -> str:
     """The largest disagreements in words, one per method, and where all is well."""
-    both = compared(entries)
+    both, marked = compared(entries), {dataset.title: text.set_name(dataset) for dataset in summary.datasets}
     found = []
     for verdict, kind, sign, what in (("lower", "warning", "▼", "below"), ("higher", "look", "▲", "above")):
         groups: dict[str, list[Entry]] = {}
@@ -178,7 +180,8 @@ def notes(entries: Sequence[Entry]) -> str:
             if entry.verdict == verdict:
                 groups.setdefault(entry.method, []).append(entry)
         for method, some in sorted(groups.items(), key=lambda item: -max(abs(e.points or 0) for e in item[1])):
-            places = "; ".join(_stands_out(e) for e in sorted(some, key=lambda e: -abs(e.points or 0)))
+            farthest = sorted(some, key=lambda e: -abs(e.points or 0))
+            places = "; ".join(f"{marked[entry.dataset]} {_stands_out(entry)}" for entry in farthest)
             words = f"{text.title(method)} is {what} the paper on {places}."
             found.append((kind, sign, words))
     calm = [
@@ -199,7 +202,7 @@ def _stands_out(entry: Entry) -> str:
     """A disagreement: of few runs, it says little yet."""
     n = entry.ours.runs if entry.ours is not None else 0
     ours, theirs = text.own(entry.ours, entry.metric), text.theirs(entry.paper, entry.metric)
-    return f"{entry.dataset} {text.SHORT[entry.metric]} {ours} in {n} run{'s' if n > 1 else ''} (paper {theirs})"
+    return f"{text.SHORT[entry.metric]} {ours} in {n} run{'s' if n > 1 else ''} (paper {theirs})"
 
 
 def card(summary: Summary, table: Table) -> str:
@@ -219,7 +222,7 @@ def comparison(summary: Summary, table: Table) -> str:
         best = markdown.best(entries, table)
         cells = "".join(f"<td{_look(e.method)}>{_place(e, e.method in best)}</td>" for e in entries)
         runs = markdown.runs_text(entries)
-        rows.append(f"<tr><th scope=row>{escape(_set_name(dataset))}<small>{runs}</small></th>{cells}</tr>")
+        rows.append(f"<tr><th scope=row>{escape(text.set_name(dataset))}<small>{runs}</small></th>{cells}</tr>")
     if table.metric != "seconds":
         for name, places in markdown.averages(summary, table, methods):
             cells = "".join(
@@ -264,7 +267,7 @@ def curves(summary: Summary, table: Table) -> str:
     if not shown:
         return "<p class=none>Not run.</p>"
     labels = [str(setting.label) for setting in table.settings]
-    parts = [f"<h3>{escape(_set_name(dataset))}</h3>" for dataset in datasets]
+    parts = [f"<h3>{escape(text.set_name(dataset))}</h3>" for dataset in datasets]
     for metric in paper.METRICS:
         unit = "s" if metric == "seconds" else "%"
         scale = ", logarithmic" if metric == "seconds" and sweep else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ultraspec.reproduce.declarations import Dataset
 from ultraspec.reproduce.paper import Figure
 from ultraspec.reproduce.summary import Cell, Entry, Summary
 
@@ -20,6 +21,11 @@ BOLD = "**Bold** is our best in the row; as in the paper, the method that is lis
 def title(method: str) -> str:
     """A method's name as people write it."""
     return TITLES.get(method, method)
+
+
+def set_name(dataset: Dataset) -> str:
+    """A data set's name, marked if it is a reconstruction."""
+    return dataset.title + (DAGGER if dataset.reconstructed else "")
 
 
 def number(value: float, metric: str) -> str:
