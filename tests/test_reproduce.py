@@ -12,6 +12,7 @@ from browser import Visit, open_browser
 
 from ultraspec import baselines, datasets
 from ultraspec.reproduce import averages, declarations, markdown, members, page, paper, store, summary, text
+from ultraspec.reproduce.charts import Point, Series, bars, lines
 from ultraspec.reproduce.data import Prepared, prepare
 from ultraspec.reproduce.declarations import DATASETS, METHODS, PAPER_SETS, TABLES, Run, plan
 from ultraspec.reproduce.expectation import Expectation
@@ -419,6 +420,30 @@ def test_what_stands_out_says_which_sets_are_reconstructions():
     assert "on PenDigits NMI 10.00 ± 0.00 in 2 runs (paper 80.30 ± 2.18); SF-2M† NMI 10.00 ± 0.00 in 2 runs" in shown
 
 
+@pytest.mark.parametrize(
+    ("ours", "std", "in_points"),
+    [
+        (79.05, 0.05, True),
+        (78.5, 0.05, False),
+        (79.5, 2.0, False),
+        (60.0, 2.0, False),
+        (60.0, 0.2, True),
+        (79, 0, True),
+    ],
+)
+def test_a_difference_is_told_in_points_where_deviations_are_too_small_a_unit(ours, std, in_points):
+    assert Entry("", "", "nmi", Cell(5, ours, 1.0), Figure(80.0, std), True).in_points is in_points
+
+
+def test_axes_of_scores_end_at_100():
+    series = [Series("U-SPEC", 0, [Point(99.0, 3.0), Point(98.0, 0.1)], [Point(99.5, 0.6), Point(97.0, None)])]
+    for chart in (lines(["1", "2"], series, "%"), bars(["H", "R"], series, "%")):
+        ticks = [float(found) for found in re.findall(r'text-anchor="end">([\d.]+)<', chart)]
+        assert max(ticks) == 100
+        assert min(float(found) for found in re.findall(r' y[12]?="([-\d.]+)"', chart)) >= 0
+        assert not re.findall(r"M[\d.]+ -", chart)
+
+
 def test_a_page_of_nothing():
     nothing = page.render(Summary([]), list(TABLES.values()))
     assert "Nothing was run yet" in nothing
@@ -456,6 +481,10 @@ def test_the_page_opens_anywhere(tmp_path):
                 assert visit.run("document.querySelectorAll('.glance td.lower').length") == 1
                 assert "−13" in visit.run("document.querySelector('.glance td.lower').textContent")
                 assert visit.run("document.querySelectorAll('.multiples svg').length") == 7 * 3 * 4
+                goes_on = visit.run("document.querySelector('.wide').classList.contains('more')")
+                assert goes_on == (width == 390)  # what is cut off has a fading edge
+                visit.run("document.querySelector('.wide').scrollLeft = 1000")
+                visit.page.wait_for_function("!document.querySelector('.wide').classList.contains('more')")
                 heights = [box[1] for box in visit.boxes(".multiples svg")]
                 assert min(heights) > 60
                 curves = "document.querySelectorAll('.curve.theirs').length"

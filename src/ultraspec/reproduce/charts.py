@@ -46,7 +46,7 @@ class Series(NamedTuple):
 
 def lines(labels: Sequence[str], series: Sequence[Series], unit: str, *, log: bool = False) -> str:
     """Curves over an axis."""
-    scale = _scale([point.mean for s in series for point in (*s.ours, *s.paper)], log)
+    scale = _scale([point.mean for s in series for point in (*s.ours, *s.paper)], unit, log=log)
     if scale is None:
         return ""
     y, ticks = scale
@@ -74,7 +74,7 @@ def bars(labels: Sequence[str], series: Sequence[Series], unit: str) -> str:
         if point.mean is not None
         for value in (point.mean - (point.std or 0.0), point.mean + (point.std or 0.0))
     ]
-    scale = _scale(ends, log=False, zero=unit == "s")
+    scale = _scale(ends, unit, zero=unit == "s")
     if scale is None:
         return ""
     y, ticks = scale
@@ -95,7 +95,7 @@ def bars(labels: Sequence[str], series: Sequence[Series], unit: str) -> str:
 
 
 def _scale(
-    values: Sequence[float | None], log: bool, zero: bool = False
+    values: Sequence[float | None], unit: str, *, log: bool = False, zero: bool = False
 ) -> tuple[Callable[[float], float], list[float]] | None:
     known = [value for value in values if value is not None and (value > 0 or not log)]
     if not known:
@@ -107,6 +107,8 @@ def _scale(
     low, high = (0.0 if zero else low - room), high + room
     if not log and not zero and min(known) >= 0:
         low = max(low, 0.0)
+    if unit == "%":
+        high = min(high, 100.0)
 
     def y(value: float) -> float:
         at = math.log2(max(value, 1e-9)) if log else value
@@ -165,7 +167,7 @@ def _bar(left: float, wide: float, point: Point, y: Callable[[float], float], lo
     floor, top, middle = HEIGHT - BOTTOM, y(point.mean), left + wide / 2
     whisker = ""
     if point.std:
-        high, low = y(point.mean + point.std), min(y(point.mean - point.std), floor)
+        high, low = max(y(point.mean + point.std), TOP), min(y(point.mean - point.std), floor)
         whisker = (
             f'<path class="whisker" d="M{middle:.1f} {high:.1f}V{low:.1f}M{middle - 3:.1f} {high:.1f}h6'
             f'M{middle - 3:.1f} {low:.1f}h6"/>'

@@ -16,6 +16,7 @@ def render(summary: Summary, tables: Sequence[Table]) -> str:
     for table in tables:
         parts += ["", f"## Table {table.number}: {table.title}", ""]
         parts += comparison(summary, table) if table.metric else curves(summary, table)
+        parts += ["", text.RECONSTRUCTED]
     parts += ["", "## Not available", "", *reasons(summary)]
     return "\n".join(parts) + "\n"
 
@@ -28,7 +29,7 @@ def intro(summary: Summary) -> list[str]:
         else f"In each place: our mean ± standard deviation over seeds, *the paper's*, and the difference in units of "
         f"the paper's standard deviation (in points, pt, where that is printed as 0.00); times: the median, *the "
         f"paper's mean*, and the ratio. A mean *agrees* if it is within {SIGMAS:g} of the paper's standard deviations "
-        f"or within {POINTS:g} point."
+        f"or within {POINTS:g} point. {text.DRAWN}"
     )
     return [
         *([f"**{text.quick_look(summary)}**", ""] if summary.quick else []),

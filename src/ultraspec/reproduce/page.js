@@ -1,5 +1,5 @@
 "use strict";
-// The only thing that needs a script: another colour scheme than the system's.
+// Another colour scheme than the system's, and a fading edge where a table goes on: all else needs no script.
 const root = document.documentElement, button = document.getElementById("theme"), system = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => (root.dataset.theme || (system.matches ? "dark" : "light")) === "dark";
 function show() {
@@ -10,3 +10,10 @@ button.addEventListener("click", () => { root.dataset.theme = isDark() ? "light"
 system.addEventListener("change", show);
 button.hidden = false;
 show();
+for (const box of document.querySelectorAll(".wide")) {
+  const look = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 4);
+  box.addEventListener("scroll", look, { passive: true });
+  addEventListener("resize", look);
+  box.closest("details")?.addEventListener("toggle", look);
+  look();
+}

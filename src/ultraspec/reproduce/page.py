@@ -44,7 +44,7 @@ def _file(name: str) -> str:
 
 def verdict(summary: Summary, entries: Sequence[Entry]) -> str:
     """What agrees with the paper and what does not."""
-    rule = f"A mean agrees within {SIGMAS:g} deviations, or within {POINTS:g} point. {text.RECONSTRUCTED}"
+    rule = f"A mean agrees within {SIGMAS:g} deviations, or within {POINTS:g} point. {text.DRAWN} {text.RECONSTRUCTED}"
     parts = {"glance": glance(summary), "rule": escape(rule), "notes": notes(summary, entries)}
     return fill(_file("verdict.html"), parts)
 
@@ -67,6 +67,7 @@ def lead(summary: Summary, entries: Sequence[Entry]) -> str:
     if not both:
         return "Nothing was run yet that can be compared with the paper."
     ours = [entry for entry in both if entry.method in ("U-SPEC", "U-SENC")]
+    library = [entry for entry in both if entry.method in MAIN and entry not in ours]
     others = [entry for entry in both if entry.method not in MAIN]
     sentences = []
     if ours:
@@ -74,6 +75,7 @@ def lead(summary: Summary, entries: Sequence[Entry]) -> str:
         sentences.append("Yes." if kept >= ENOUGH else "Mostly." if kept >= MOST else "Not in all.")
     for what, some in (
         ("U-SPEC and U-SENC", ours),
+        ("these with the library's defaults", library),
         ("the methods they are compared with", others),
         ("the curves and bars of Tables 10 to 16", compared(summary.curve_entries())),
     ):
@@ -105,7 +107,8 @@ def facts(summary: Summary, entries: Sequence[Entry]) -> str:
             e.paper.mean / e.ours.mean for e in times if e.method == method and e.paper and e.ours and e.ours.mean
         ]
         if ratios:
-            found.append((f"{method}, time", f"{statistics.median(ratios):.0f} ×", "faster, in the middle"))
+            what = "faster" if summary.clock == "seconds" else "less, in CPU time"
+            found.append((f"{method}, time", f"{statistics.median(ratios):.0f} ×", f"{what} (median)"))
     return _facts(found)
 
 
@@ -160,9 +163,7 @@ def _glance_cell(entry: Entry) -> str:
     if entry.points is None:
         shown = {"ran": "+", "failed": "N/A", "neither": "N/A", "missing": "·", "own": "own"}[entry.verdict]
     else:
-        value = entry.sigmas
-        if value is None or abs(value) >= 99.5:
-            value, unit = entry.points, "<small>pt</small>"
+        value, unit = (entry.points, "<small>pt</small>") if entry.in_points else (entry.sigmas or 0.0, "")
         shown = text.signed(value, 1 if abs(value) < 9.95 else 0)
     mark = MARKS.get(entry.verdict, "")
     ours, theirs = text.own(entry.ours, entry.metric), text.theirs(entry.paper, entry.metric, entry.listed)
@@ -232,6 +233,8 @@ def comparison(summary: Summary, table: Table) -> str:
             rows.append(f"<tr class=sum><th scope=row>{name}</th>{cells}</tr>")
     below = "the paper’s of all rows in grey" if summary.quick else "the paper’s in grey, and the difference"
     small = f"Ours; below it {below}. Bold: our best in the row."
+    if table.metric == "seconds" and summary.clock == "cpu_seconds":
+        small += " Ours is CPU time, the paper’s that of the clock, on its own machine."
     return (
         f"<div class=wide tabindex=0><table class=paper-table><thead><tr><th scope=col>Data set</th>{head}</tr>"
         f"</thead><tbody>{''.join(rows)}</tbody></table></div><p class=hint>{small} {text.title(table.reference)} is "
@@ -271,14 +274,18 @@ def curves(summary: Summary, table: Table) -> str:
     for metric in paper.METRICS:
         unit = "s" if metric == "seconds" else "%"
         scale = ", logarithmic" if metric == "seconds" and sweep else ""
+        if metric == "seconds" and summary.clock == "cpu_seconds":
+            scale += "; ours is CPU time, the paper’s that of the clock"
         parts.append(f"<p class=row>{escape(text.NAMES[metric])}{scale}</p>")
         for dataset in datasets:
             some = [s for s in series[dataset.title, metric] if s.name in shown]
             chart = lines(labels, some, unit, log=metric == "seconds") if sweep else bars(labels, some, unit)
-            where = f"{text.NAMES[metric]} on {dataset.title}"
-            parts.append(f'<figure aria-label="{escape(where)}; the numbers are below">{chart}</figure>')
+            where, name = f"{text.NAMES[metric]} on {dataset.title}", escape(text.set_name(dataset))
+            caption = f"<figcaption aria-hidden=true>{name}</figcaption>"  # where the headings do not fit side by side
+            parts.append(f'<figure aria-label="{escape(where)}; the numbers are below">{caption}{chart}</figure>')
+    block = "" if sweep else " block"
     keys = "".join(
-        f'<span><i class="{_color(s)}"></i>{escape(text.title(s.name))}{_runs(summary, table, s.name)}</span>'
+        f'<span><i class="{_color(s)}{block}"></i>{escape(text.title(s.name))}{_runs(summary, table, s.name)}</span>'
         for s in shown.values()
     )
     cut = "" if sweep else "Whiskers are standard deviations; the axes of scores do not begin at zero. "

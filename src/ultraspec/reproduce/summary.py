@@ -27,6 +27,7 @@ from ultraspec.reproduce.store import Row
 SIGMAS = 2.0  # of the paper's standard deviations, within which a mean agrees
 CROWDED = 0.1  # share of runs beside which other work ran, above which times are those of the CPU
 POINTS = 1.0  # percent, within which it agrees anyway: some of the paper's deviations are zero
+MANY_SIGMAS = 99.5  # from here on a difference is told in points
 
 Verdict = Literal["agrees", "higher", "lower", "ran", "failed", "neither", "missing", "own"]
 
@@ -68,6 +69,13 @@ class Entry(NamedTuple):
         if self.points is None or self.paper is None or not self.paper.std:
             return None
         return self.points / self.paper.std
+
+    @property
+    def in_points(self) -> bool:
+        """Whether the paper's deviation is too small a unit: zero, or less than a point is many of it."""
+        if self.sigmas is None or self.points is None:
+            return True
+        return abs(self.sigmas) > (SIGMAS if abs(self.points) <= POINTS else MANY_SIGMAS)
 
     @property
     def verdict(self) -> Verdict:
