@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,10 @@ class Shell:
 
 def start(*words: object, **options) -> subprocess.Popen:
     """Start a command in a process of its own."""
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # tests in the background: what they start would ignore it, too
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     command = [sys.executable, "-m", "ultraspec", *map(str, words)]
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, **options)
