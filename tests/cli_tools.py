@@ -89,9 +89,8 @@ class Shell:
 
 def start(*words: object, **options) -> subprocess.Popen:
     """Start a command in a process of its own."""
-    if (
-        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):  # tests in the background: what they start would ignore it, too
+    # Tests that run in the background ignore Ctrl-C, and what they start would do so, too.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     command = [sys.executable, "-m", "ultraspec", *map(str, words)]
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
