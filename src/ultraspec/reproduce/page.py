@@ -14,7 +14,9 @@ from ultraspec.reproduce.charts import COLORS, Point, Series, bars, lines
 from ultraspec.reproduce.declarations import Dataset, Table
 from ultraspec.reproduce.summary import POINTS, SIGMAS, Cell, Entry, Summary
 
-MAIN = ("U-SPEC", "U-SENC", "U-SPEC (lib)", "U-SENC (lib)")
+LETTER, LIBRARY = ("U-SPEC", "U-SENC"), ("U-SPEC (lib)", "U-SENC (lib)")
+MAIN = (*LETTER, *LIBRARY)
+CPU = "ours is CPU time, the paper’s that of the clock"
 ENOUGH, MOST = 0.95, 0.8  # shares of our scores no lower than the paper's, for a yes and a mostly
 MARKS = {"higher": "▲", "lower": "▼"}
 
@@ -66,8 +68,8 @@ def lead(summary: Summary, entries: Sequence[Entry]) -> str:
     both = compared(entries)
     if not both:
         return "Nothing was run yet that can be compared with the paper."
-    ours = [entry for entry in both if entry.method in ("U-SPEC", "U-SENC")]
-    library = [entry for entry in both if entry.method in MAIN and entry not in ours]
+    ours = [entry for entry in both if entry.method in LETTER]
+    library = [entry for entry in both if entry.method in LIBRARY]
     others = [entry for entry in both if entry.method not in MAIN]
     sentences = []
     if ours:
@@ -102,7 +104,7 @@ def facts(summary: Summary, entries: Sequence[Entry]) -> str:
         ("Lower", f"{share(both, 'lower')}", "than the paper"),
         ("Beyond", f"{share(entries, 'ran')}", "the paper’s ran out of memory"),
     ]
-    for method in ("U-SPEC", "U-SENC"):
+    for method in LETTER:
         ratios = [
             e.paper.mean / e.ours.mean for e in times if e.method == method and e.paper and e.ours and e.ours.mean
         ]
@@ -234,7 +236,7 @@ def comparison(summary: Summary, table: Table) -> str:
     below = "the paper’s of all rows in grey" if summary.quick else "the paper’s in grey, and the difference"
     small = f"Ours; below it {below}. Bold: our best in the row."
     if table.metric == "seconds" and summary.clock == "cpu_seconds":
-        small += " Ours is CPU time, the paper’s that of the clock, on its own machine."
+        small += f" Time: {CPU}."
     return (
         f"<div class=wide tabindex=0><table class=paper-table><thead><tr><th scope=col>Data set</th>{head}</tr>"
         f"</thead><tbody>{''.join(rows)}</tbody></table></div><p class=hint>{small} {text.title(table.reference)} is "
@@ -275,7 +277,7 @@ def curves(summary: Summary, table: Table) -> str:
         unit = "s" if metric == "seconds" else "%"
         scale = ", logarithmic" if metric == "seconds" and sweep else ""
         if metric == "seconds" and summary.clock == "cpu_seconds":
-            scale += "; ours is CPU time, the paper’s that of the clock"
+            scale += f"; {CPU}"
         parts.append(f"<p class=row>{escape(text.NAMES[metric])}{scale}</p>")
         for dataset in datasets:
             some = [s for s in series[dataset.title, metric] if s.name in shown]
