@@ -13,7 +13,7 @@ test: $(VENV)/.test
 
 # The estimator on the oldest releases that are supported. Kernels are cached apart: another numba's would be in the way.
 OLDEST := numpy==1.26.* scipy==1.11.* scikit-learn==1.6.0 numba==0.60.* threadpoolctl==3.2.* pandas==2.2.*
-OLDEST_TESTS := $(addprefix tests/test_,sklearn_api.py neighbors.py engine.py lapack.py persistence.py)
+OLDEST_TESTS := $(addprefix tests/,test_sklearn_api.py spectral/test_neighbors.py engines/test_threads.py _kernels/test_lapack.py persistence/test_model_files.py)
 test-oldest: .venv-oldest/.ready
 	NUMBA_CACHE_DIR=$(CURDIR)/.venv-oldest/numba .venv-oldest/bin/python -m pytest -n auto $(OLDEST_TESTS)
 
@@ -24,7 +24,7 @@ test-oldest: .venv-oldest/.ready
 	@touch $@
 
 # Frames of pandas 3, which anndata keeps out of the environment of `make test`.
-PANDAS_TESTS := $(addprefix tests/test_,bad_input.py open_rows.py open_rows_errors.py consensus.py metrics.py uspec.py usenc.py)
+PANDAS_TESTS := $(addprefix tests/,test_bad_input.py rows/test_open_rows.py rows/test_open_rows_errors.py ensemble/test_combine.py test_metrics.py test_uspec.py test_usenc.py)
 test-pandas: .venv-pandas/.ready
 	NUMBA_CACHE_DIR=$(CURDIR)/.venv-pandas/numba .venv-pandas/bin/python -m pytest -n auto $(PANDAS_TESTS) -k "frame or pandas or names or words or other_things or csv or format"
 

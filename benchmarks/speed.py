@@ -18,11 +18,11 @@ from sklearn.cluster import KMeans, SpectralClustering
 from threadpoolctl import threadpool_limits
 
 from ultraspec import USPEC
+from ultraspec.cluster.kmeans import FEW_FEATURES
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import FEW_FEATURES
-from ultraspec.neighbors import RepresentativeIndex
-from ultraspec.representatives import select
 from ultraspec.rows import ArrayRows
+from ultraspec.spectral.neighbors import RepresentativeIndex
+from ultraspec.spectral.representatives import select
 
 RATIOS: list[Ratio] = [
     ("CG-10M", "cg", 10_000_000, 11, lambda k: KMeans(k, n_init=1, random_state=0), 0.5),

@@ -25,13 +25,16 @@ from which_criteria import agreement, criteria
 from which_data import SETTINGS, make
 from which_linkage import link
 
-from ultraspec import USPEC, bipartite, datasets, groups, metrics
-from ultraspec._validation import open_input, seed_sequence
-from ultraspec.edges import Edges
+from ultraspec import USPEC, datasets, metrics
+from ultraspec._checks import seed_sequence
+from ultraspec._input import open_input
 from ultraspec.engines import ThreadEngine
-from ultraspec.partition import VotePartition, label_all
-from ultraspec.phases import CLEAR_STEP, GraphOptions, LabelOptions, divide, embed
-from ultraspec.space import PreparedRows
+from ultraspec.spectral import agreement as labelings
+from ultraspec.spectral import transfer_cut
+from ultraspec.spectral.edges import Edges
+from ultraspec.spectral.model import CLEAR_STEP, GraphOptions, LabelOptions, divide, embed
+from ultraspec.spectral.partition import VotePartition, label_all
+from ultraspec.spectral.preprocess import PreparedRows
 
 SMALL = {
     "iris": small_sets.load_iris,
@@ -76,7 +79,7 @@ FAMILIES = {
     "held out": list(HELD_OUT),
     "KEEL": [f"keel {name}" for name in KEEL],
 }
-MOST_CLUSTERS = bipartite.MOST_AUTO_CLUSTERS
+MOST_CLUSTERS = transfer_cut.MOST_AUTO_CLUSTERS
 AGAIN = 3  # clusterings of each kind that stability is taken from
 MARGIN = 1.1  # "consensus" may cut so much more than "kmeans"
 
@@ -120,7 +123,7 @@ def run(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> dict[str, Any]:
         options = GraphOptions.of(model)
         found = embed(PreparedRows(rows, space), options, k, max(60, 2 * k), seeds[1:3], engine)
         spectrum, W, p = found.spectrum, found.graph.affinity, len(found.graph.affinity)
-        weights, places = groups.shares(spectrum), found.index.representatives.astype(np.float64)
+        weights, places = labelings.shares(spectrum), found.index.representatives.astype(np.float64)
         own = Edges(np.arange(p, dtype=np.uint16)[:, None], np.ones((p, 1), dtype=np.float32))
 
         def score(how: str, partition: Any) -> Any:
@@ -132,8 +135,8 @@ def run(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> dict[str, Any]:
 
         def groups_of(how: str, chance: np.random.Generator) -> np.ndarray:
             if how == "kmeans":
-                return groups.by_kmeans(spectrum, k, 1, 100, chance, engine)[0]
-            return groups.by_agreement(spectrum, k, chance, engine).cut(k)
+                return labelings.by_kmeans(spectrum, k, 1, 100, chance, engine)[0]
+            return labelings.by_agreement(spectrum, k, chance, engine).cut(k)
 
         for how in ("kmeans", "representatives", "consensus"):
             partition = divide(spectrum, found.edges, k, LabelOptions(how, 3, 100), seeds[3], engine)[0]
@@ -145,29 +148,32 @@ def run(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> dict[str, Any]:
                     **criteria(W, spectrum, places, labels),
                     "stability over seeds": float(np.mean(pairs)),
                 }
-        C = groups.co_association(
-            groups.rough_labelings(spectrum, weights, k, np.random.default_rng(seeds[3]), engine), weights
+        C = labelings.co_association(
+            labelings.rough_labelings(spectrum, weights, k, np.random.default_rng(seeds[3]), engine), weights
         )
         for how in ("linked", "border"):
             score(how, VotePartition(spectrum, link(C, W, weights, k, how), k))
         result["auto"] = suggestions(
-            spectrum, weights, groups.by_agreement(spectrum, 1, np.random.default_rng(seeds[3]), engine)
+            spectrum, weights, labelings.by_agreement(spectrum, 1, np.random.default_rng(seeds[3]), engine)
         )
     return result
 
 
-def suggestions(spectrum: bipartite.Spectrum, weights: np.ndarray, tree: Any) -> dict[str, int]:
+def suggestions(spectrum: transfer_cut.Spectrum, weights: np.ndarray, tree: Any) -> dict[str, int]:
     """Numbers of clusters that eigenvalues and merge heights suggest."""
     top = np.maximum(tree.heights[::-1], 0.0)[:MOST_CLUSTERS]  # the last merge first: top[j] leaves j + 1 clusters
     made, lost = top[1:], top[:-1]
     sides = np.concatenate([weights, tree.sizes])[tree.merges[::-1]][: len(lost)].min(axis=1)
-    found = {"eigengap": bipartite.largest_eigengap(spectrum.eigenvalues, 1e-3), "gap": 2 + int(np.argmax(made - lost))}
+    found = {
+        "eigengap": transfer_cut.largest_eigengap(spectrum.eigenvalues, 1e-3),
+        "gap": 2 + int(np.argmax(made - lost)),
+    }
     for add in (0.001, 0.01, 0.1, 0.3):
         growth = np.log((made + add) / (lost + add))
         found[f"ratio, {add} added"] = 2 + int(np.argmax(growth))
         if add == 0.1:
             found["ratio, 0.1 added, by mass"] = 2 + int(np.argmax(growth * np.sqrt(sides)))
-    clear = bipartite.eigensteps(spectrum.eigenvalues, 1e-3).max() > CLEAR_STEP
+    clear = transfer_cut.eigensteps(spectrum.eigenvalues, 1e-3).max() > CLEAR_STEP
     found["eigengap if threefold, else ratio, 0.1 added"] = found["eigengap" if clear else "ratio, 0.1 added"]
     return found
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from ultraspec.bipartite import Spectrum
+from ultraspec.spectral.transfer_cut import Spectrum
 
 Labels = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]

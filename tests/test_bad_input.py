@@ -12,10 +12,11 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
-from common import blobs, documents, frames, python, same_partition
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from ultraspec import USPEC, representatives
+from tests.helpers.common import blobs, documents, frames, python, same_partition
+from ultraspec import USPEC
+from ultraspec.spectral import representatives
 
 AS_THEY_ARE = {"array": np.asarray, "sparse": scipy.sparse.csr_array}
 
@@ -228,7 +229,7 @@ def test_subnormal_values():
     same = python("""
         import json, sys
         sys.path.insert(0, "tests")
-        from common import blobs, same_partition
+        from tests.helpers.common import blobs, same_partition
         from ultraspec import USPEC
 
         X, y = blobs()
@@ -270,7 +271,7 @@ def test_rows_far_beyond_the_fitted_ones_get_a_label():
         import itertools, json, sys
         sys.path.insert(0, "tests")
         import numpy as np, scipy.sparse
-        from common import blobs
+        from tests.helpers.common import blobs
         from ultraspec import USPEC
 
         containers = np.asarray, scipy.sparse.csr_array

@@ -7,8 +7,8 @@ import re
 import sys
 
 import pytest
-from common import ROOT
 
+from tests.helpers.common import ROOT
 from ultraspec.rows import _base
 
 USUAL_BLOCKS = _base.LEAST_BLOCK_ROWS  # before other tests make them small: pages are about what users get

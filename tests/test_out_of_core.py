@@ -6,21 +6,23 @@ import pickle
 
 import numpy as np
 import pytest
-from common import python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ultraspec import USENC, USPEC, _spool, datasets, discretize
-from ultraspec._spool import Spool, SpooledMatrix, as_array, columns_of, matrix_for, room_for
-from ultraspec.edges import FoundEdges
-from ultraspec.neighbors import RepresentativeIndex
+from tests.helpers.common import python
+from ultraspec import USENC, USPEC, datasets
 from ultraspec.rows import ArrayRows
+from ultraspec.spectral import discretize
+from ultraspec.spectral.edges import FoundEdges
+from ultraspec.spectral.neighbors import RepresentativeIndex
+from ultraspec.storage import spool
+from ultraspec.storage.spool import Spool, SpooledMatrix, as_array, columns_of, matrix_for, room_for
 
 
 @pytest.fixture
 def all_on_disk(monkeypatch):
     """Nothing is small enough to stay in memory, and k-means settles on a sample."""
-    monkeypatch.setattr(_spool, "KEPT_BYTES", 0)
+    monkeypatch.setattr(spool, "KEPT_BYTES", 0)
     monkeypatch.setattr(discretize, "SAMPLE_ROWS", 100)
     monkeypatch.setattr(discretize, "LARGE_SAMPLE", 2)
     monkeypatch.setattr(discretize, "_sample_size", lambda k: 300)
@@ -85,7 +87,7 @@ def test_room_is_where_the_rows_are(monkeypatch):
     assert isinstance(room_for(rows, np.int32), np.ndarray)
     rows.in_memory = False
     assert isinstance(room_for(rows, np.int32), np.ndarray)  # small
-    monkeypatch.setattr(_spool, "KEPT_BYTES", 399)
+    monkeypatch.setattr(spool, "KEPT_BYTES", 399)
     assert isinstance(room_for(rows, np.int32), Spool)
     matrix = matrix_for(rows, 5, np.uint8)
     assert isinstance(matrix, SpooledMatrix)
@@ -191,8 +193,9 @@ def test_memory_does_not_grow_with_rows_on_disk(tmp_path):
     """Twelve million more rows: not two bytes for each, beside what one run differs from the next."""
     code = """
 import json, os
-from ultraspec import USPEC, _spool, datasets, open_rows
-_spool.KEPT_BYTES = 0
+from ultraspec import USPEC, datasets, open_rows
+from ultraspec.storage import spool
+spool.KEPT_BYTES = 0
 
 def peak():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024

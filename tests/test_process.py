@@ -12,13 +12,14 @@ import textwrap
 import time
 
 import pytest
-from common import ROOT, python
+
+from tests.helpers.common import ROOT, python
 
 PREAMBLE = """
 import json, os, sys, threading
 sys.path.insert(0, "tests")
 import numpy as np
-from common import blobs, same_partition
+from tests.helpers.common import blobs, same_partition
 from ultraspec import USPEC, datasets
 
 X, y = blobs()
@@ -88,7 +89,7 @@ def test_import_and_fit_leave_the_process_as_it_is():
         import ultraspec
         ultraspec.USPEC, ultraspec.datasets, ultraspec.metrics
         states.append(settings())
-        from common import blobs
+        from tests.helpers.common import blobs
         for options in ({}, {"neighbors": "exact"}, {"metric": "cosine"}):
             model = ultraspec.USPEC(4, n_jobs=3, **options).fit(blobs(d=20)[0])
             model.predict(blobs(d=20)[0])

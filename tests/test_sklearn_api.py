@@ -7,7 +7,6 @@ import re
 
 import numpy as np
 import pytest
-from common import blobs
 from sklearn.base import clone, is_clusterer
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import FeatureUnion, make_pipeline
@@ -15,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr, get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tests.helpers.common import blobs
 from ultraspec import USENC, USPEC
 
 

@@ -6,9 +6,9 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
-from common import blobs, documents, python, same_partition
 
 import ultraspec
+from tests.helpers.common import blobs, documents, python, same_partition
 from ultraspec import USENC, USPEC, tl
 
 anndata = pytest.importorskip("anndata")

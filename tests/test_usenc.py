@@ -9,17 +9,18 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
-from common import blobs, documents, frames, python, same_partition
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.neighbors import NearestNeighbors
 
-from ultraspec import USENC, datasets, load, members, metrics, save
-from ultraspec._consensus import consensus
+from tests.helpers.common import blobs, documents, frames, python, same_partition
+from ultraspec import USENC, datasets, load, metrics, save
 from ultraspec.engines import ThreadEngine
-from ultraspec.members import Recipe, run_member
-from ultraspec.phases import GraphOptions
+from ultraspec.ensemble import members
+from ultraspec.ensemble.combine import consensus
+from ultraspec.ensemble.members import Recipe, run_member
 from ultraspec.rows import ArrayRows
+from ultraspec.spectral.model import GraphOptions
 
 
 def fit(X, k=4, **options):
@@ -480,7 +481,8 @@ def test_ctrl_c_returns_at_once_and_leaves_no_thread(parallel):
     seconds, left, fine = python(f"""
         import json, os, signal, threading, time
         import numpy as np
-        from ultraspec import USENC, datasets, members
+        from ultraspec import USENC, datasets
+        from ultraspec.ensemble import members
         if not {parallel}:
             members.PARALLEL_BYTES = 0
         X, _ = datasets.generate("cc", 60_000, random_state=0)

@@ -16,14 +16,14 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
-from common import blobs, documents, frames, python, same_partition
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from tests.helpers.common import blobs, documents, frames, python, same_partition
 from ultraspec import USPEC, datasets, metrics
-from ultraspec._validation import open_input
+from ultraspec._input import open_input
 from ultraspec.engines import ThreadEngine
 
 SELECTIONS = ("hybrid", "random", "kmeans")
@@ -799,7 +799,7 @@ def test_sparse_rows_stay_sparse():
     peak = python("""
         import json, resource, sys
         sys.path.insert(0, "tests")
-        from common import documents
+        from tests.helpers.common import documents
         from ultraspec import USPEC
 
         X, _ = documents(n=20_000, k=5, d=30_000)

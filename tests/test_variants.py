@@ -5,13 +5,13 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
-import oracle
 import pytest
 import scipy.sparse
-from common import blobs, documents, same_partition
-from model_files import same
 from sklearn.base import clone
 
+from tests.helpers import oracle
+from tests.helpers.common import blobs, documents, same_partition
+from tests.helpers.model_files import same
 from ultraspec import USENC, USPEC, datasets, load, metrics, open_rows, save
 from ultraspec.engines import ThreadEngine
 
@@ -133,7 +133,7 @@ def test_rows_from_a_file_are_clustered_alike(make, face, tmp_path, monkeypatch)
     X, _ = face
     wanted = make().fit(X)
     np.save(tmp_path / "X.npy", X)
-    monkeypatch.setattr("ultraspec._spool.KEPT_BYTES", 0)  # nothing that grows with the rows stays in memory
+    monkeypatch.setattr("ultraspec.storage.spool.KEPT_BYTES", 0)  # nothing that grows with the rows stays in memory
     model = make().fit(open_rows(tmp_path / "X.npy"))
     assert model.labels_.tobytes() == wanted.labels_.tobytes()
     assert model.cut(3).labels_.tobytes() == wanted.cut(3).labels_.tobytes()

@@ -8,24 +8,24 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ultraspec._version import __version__
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from ultraspec import datasets, metrics, plots, report, tl
-    from ultraspec._consensus import consensus
+    from ultraspec._input import open_rows
+    from ultraspec.ensemble.combine import consensus
     from ultraspec.persistence import load, save
-    from ultraspec.rows import open_rows
     from ultraspec.usenc import USENC
     from ultraspec.uspec import USPEC
 
 _HOMES = {
     "USENC": "ultraspec.usenc",
     "USPEC": "ultraspec.uspec",
-    "consensus": "ultraspec._consensus",
+    "consensus": "ultraspec.ensemble.combine",
     "datasets": "",
     "load": "ultraspec.persistence",
     "metrics": "",
-    "open_rows": "ultraspec.rows",
+    "open_rows": "ultraspec._input",
     "plots": "",
     "report": "",
     "save": "ultraspec.persistence",

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
-from ultraspec._callbacks import CallbackSupport, report_to_callbacks
-from ultraspec._spool import Together
-from ultraspec._validation import check_choice, check_clusters, check_integer, check_jobs, check_number, open_input
+from ultraspec._checks import check_choice, check_clusters, check_integer, check_jobs, check_number
+from ultraspec._input import open_input
 from ultraspec.engines import ThreadEngine
-from ultraspec.progress import Console, Silent
+from ultraspec.engines.callbacks import CallbackSupport, report_to_callbacks
+from ultraspec.engines.progress import Console, Silent
 from ultraspec.rows import Block, Rows, Span
-from ultraspec.space import NewRows, Space, survey
+from ultraspec.spectral.preprocess import NewRows, Space, survey
+from ultraspec.storage.spool import Together
 
 MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would need 34 GB by then
 

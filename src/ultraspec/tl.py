@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec.engines import ThreadEngine
-from ultraspec.partition import lift_all
+from ultraspec.spectral.partition import lift_all
 from ultraspec.usenc import USENC
 from ultraspec.uspec import USPEC
 

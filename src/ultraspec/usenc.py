@@ -10,17 +10,26 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ultraspec._callbacks import with_callbacks
-from ultraspec._consensus import warn_if_alone
+from ultraspec._checks import check_checkpoint, check_choice, check_integer, check_range
 from ultraspec._estimator import RowEstimator, all_or_nothing
-from ultraspec._spool import as_array
-from ultraspec._validation import check_checkpoint, check_choice, check_integer, check_range, open_input
-from ultraspec.checkpoint import resume
+from ultraspec._input import open_input
 from ultraspec.engines import ThreadEngine, engine_for
-from ultraspec.joint import JOINTS, Ensemble, Joined, Joint, Placement
-from ultraspec.members import BASE_CLUSTERS, Recipe, base_labels, gather_members, label_members, prepare, small_labels
-from ultraspec.partition import Partition, VotePartition
+from ultraspec.engines.callbacks import with_callbacks
+from ultraspec.ensemble.combine import warn_if_alone
+from ultraspec.ensemble.joint import JOINTS, Ensemble, Joined, Joint, Placement
+from ultraspec.ensemble.members import (
+    BASE_CLUSTERS,
+    Recipe,
+    base_labels,
+    gather_members,
+    label_members,
+    prepare,
+    small_labels,
+)
 from ultraspec.rows import Block, Rows, is_lazy
+from ultraspec.spectral.partition import Partition, VotePartition
+from ultraspec.storage.checkpoint import resume
+from ultraspec.storage.spool import as_array
 
 CLUSTERS_IF_AUTO = 10  # that members are to tell apart where the number is not known
 

@@ -10,18 +10,19 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ultraspec import bipartite
-from ultraspec._callbacks import with_callbacks
+from ultraspec._checks import check_checkpoint, check_choice, check_integer, plain
 from ultraspec._estimator import RowEstimator, all_or_nothing
-from ultraspec._validation import check_checkpoint, check_choice, check_integer, open_input, plain
-from ultraspec.checkpoint import resume
-from ultraspec.edges import Edges, FoundEdges, find_edges
+from ultraspec._input import open_input
+from ultraspec.cluster.linkage import Tree
 from ultraspec.engines import engine_for
-from ultraspec.linkage import Tree
-from ultraspec.partition import VotePartition, label_rows
-from ultraspec.phases import GraphOptions, LabelOptions, Model, choose_clusters, divide, embed, warn_of_pieces
+from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.rows import Block, RowView, sample_indices, subset
-from ultraspec.space import PreparedRows, Space
+from ultraspec.spectral import transfer_cut
+from ultraspec.spectral.edges import Edges, FoundEdges, find_edges
+from ultraspec.spectral.model import GraphOptions, LabelOptions, Model, choose_clusters, divide, embed, warn_of_pieces
+from ultraspec.spectral.partition import VotePartition, label_rows
+from ultraspec.spectral.preprocess import PreparedRows, Space
+from ultraspec.storage.checkpoint import resume
 
 DISCRETIZE = ("kmeans", "representatives", "consensus")
 UNDECISIVE = (
@@ -345,7 +346,7 @@ class USPEC(RowEstimator):
     def _n_vectors(self, wanted: int) -> int:
         """Eigenvectors to take: some more than are needed, for other cuts."""
         needed = 2 * wanted if self.discretize == "consensus" else wanted + 1
-        return max(bipartite.KEPT_VECTORS, needed)
+        return max(transfer_cut.KEPT_VECTORS, needed)
 
     def _sample(self, n_rows: int, seed: np.random.SeedSequence) -> npt.NDArray[np.int64] | None:
         """Rows that the graph is made of, None for all."""

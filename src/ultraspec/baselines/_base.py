@@ -7,14 +7,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from ultraspec._callbacks import with_callbacks
+from ultraspec._checks import check_integer, check_jobs, seed_sequence
 from ultraspec._estimator import RowClusterer, all_or_nothing
-from ultraspec._validation import check_integer, check_jobs, open_input, seed_sequence
-from ultraspec.discretize import renumber
+from ultraspec._input import open_input
+from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Clustering
+from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.rows import Rows
-from ultraspec.space import PreparedRows, Space, survey
+from ultraspec.spectral.discretize import renumber
+from ultraspec.spectral.preprocess import PreparedRows, Space, survey
 
 
 class Baseline(RowClusterer):

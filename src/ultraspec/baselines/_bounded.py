@@ -1,4 +1,4 @@
-"""Lloyd's k-means with Elkan's bounds: the same clusters as `ultraspec.kmeans.lloyd`, many passes for the price of few.
+"""Lloyd's k-means with Elkan's bounds: the same clusters as `lloyd`, in much less time.
 
 From pass to pass centres move little, and the triangle inequality tells which rows may have changed sides. All others
 are not even read, and sums change by the rows that did. It takes 4 bytes for each row and cluster, hence the limit.
@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import pdist, squareform
 
-from ultraspec._kernels import bounds as kernels
-from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import (
+from ultraspec.baselines._kernels import bounds as kernels
+from ultraspec.cluster.kmeans import (
     FEW_FEATURES,
     Centers,
     Clustering,
@@ -29,6 +28,7 @@ from ultraspec.kmeans import (
     spare_clusters,
     worthwhile_groups,
 )
+from ultraspec.engines import ThreadEngine
 from ultraspec.rows import Rows, Span
 
 MOST_BOUNDS = 2**26  # rows times clusters

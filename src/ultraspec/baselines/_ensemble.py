@@ -12,21 +12,22 @@ import numpy.typing as npt
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from ultraspec import microclusters
-from ultraspec._callbacks import with_callbacks
-from ultraspec._consensus import BLOCK_ROWS, warn_if_alone
+from ultraspec._checks import check_integer, check_jobs, check_range, seed_sequence, warn_user
 from ultraspec._estimator import RowClusterer, all_or_nothing
+from ultraspec._input import open_input
 from ultraspec._kernels.graph import reduce_pairs
-from ultraspec._label_input import read_labels, warn_if_transposed
-from ultraspec._lazy import lazy
-from ultraspec._spool import as_array
-from ultraspec._validation import check_integer, check_jobs, check_range, open_input, seed_sequence, warn_user
 from ultraspec.baselines._members import cut_range, kmeans_members
-from ultraspec.bipartite import Graph, sum_graph
-from ultraspec.edges import Edges
 from ultraspec.engines import ThreadEngine
-from ultraspec.members import prepare
-from ultraspec.space import survey
+from ultraspec.engines.callbacks import with_callbacks
+from ultraspec.ensemble import microclusters
+from ultraspec.ensemble.combine import BLOCK_ROWS, warn_if_alone
+from ultraspec.ensemble.label_matrix import read_labels, warn_if_transposed
+from ultraspec.ensemble.members import prepare
+from ultraspec.spectral.edges import Edges
+from ultraspec.spectral.preprocess import survey
+from ultraspec.spectral.transfer_cut import Graph, sum_graph
+from ultraspec.storage.cached import lazy
+from ultraspec.storage.spool import as_array
 
 BASE_CLUSTERS = (20, 60)
 

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from ultraspec._validation import check_integer
+from ultraspec._checks import check_integer
 
 CGROUP = Path("/sys/fs/cgroup")
 

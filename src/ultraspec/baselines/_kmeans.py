@@ -1,4 +1,4 @@
-"""The k-means of the baselines: takes row sources, gives clusterings. All of them are `ultraspec.kmeans.lloyd`.
+"""The k-means of the baselines: takes row sources, gives clusterings. All of them are `ultraspec.cluster.kmeans.lloyd`.
 
 They differ in how they start and stop: `lite_kmeans` starts at random rows, `orthogonal_kmeans` at rows that are as
 orthogonal as can be. `WeightedPoints` are rows with weights, for either.
@@ -14,8 +14,8 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec.baselines._bounded import bounded_lloyd, bounds_pay
-from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import (
+from ultraspec.cluster.distance_bounds import Shadow
+from ultraspec.cluster.kmeans import (
     Assign,
     Centers,
     Clustering,
@@ -27,8 +27,8 @@ from ultraspec.kmeans import (
     Weights,
     lloyd,
 )
+from ultraspec.engines import ThreadEngine
 from ultraspec.rows import ArrayRows, Block, Rows, Span
-from ultraspec.shadow import Shadow
 
 MANY_ROWS = 2**18  # beyond, several starts are compared on a sample
 SAMPLE_ROWS = 2**16

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ultraspec._spool import columns_of, matrix_for
 from ultraspec.baselines._bounded import bounds_pay
 from ultraspec.baselines._kmeans import lite_kmeans
 from ultraspec.engines import ThreadEngine
-from ultraspec.progress import MemberReporter
+from ultraspec.engines.progress import MemberReporter
 from ultraspec.rows import Rows
+from ultraspec.storage.spool import columns_of, matrix_for
 
 PARALLEL_BYTES = 2**28  # members that need no more together while they run may run at once
 

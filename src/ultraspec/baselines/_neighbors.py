@@ -12,13 +12,13 @@ import numpy.typing as npt
 import scipy.sparse
 import scipy.spatial
 
-from ultraspec._kernels.pairs import nearest_rows
 from ultraspec.baselines._guard import guard_bytes
+from ultraspec.baselines._kernels.pairs import nearest_rows
+from ultraspec.cluster.distance_bounds import Shadow
+from ultraspec.cluster.kmeans import FEW_FEATURES, shadow_table
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import FEW_FEATURES, shadow_table
-from ultraspec.neighbors import rounding_bound
 from ultraspec.rows import Block, Rows, Span
-from ultraspec.shadow import Shadow
+from ultraspec.spectral.neighbors import rounding_bound
 
 ROWS, OTHERS = 1024, 2048  # rows that meet so many others at once: a temporary of 8 MB
 

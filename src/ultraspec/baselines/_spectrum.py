@@ -11,7 +11,7 @@ import scipy.sparse
 import scipy.sparse.csgraph
 import scipy.sparse.linalg
 
-from ultraspec._lapack import largest_eigenpairs
+from ultraspec._kernels.lapack import largest_eigenpairs
 
 DENSE_ROWS = 600  # pieces up to here are solved by LAPACK
 TINY_DEGREE = 1e-10

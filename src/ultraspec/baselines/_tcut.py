@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec import bipartite, discretize
-from ultraspec._consensus import check_columns
 from ultraspec.baselines._ensemble import Ensemble, Found
+from ultraspec.cluster.kmeans import Clustering, RowPoints, lloyd, spread_centers
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Clustering, RowPoints, lloyd, spread_centers
+from ultraspec.ensemble.combine import check_columns
 from ultraspec.rows import ArrayRows
+from ultraspec.spectral import discretize, transfer_cut
 
 FEW = "only so many groups of rows differ in the embedding. Add base clusterings, or finer ones."
 
@@ -28,10 +28,10 @@ def cut_memberships(
 ) -> Found:
     """Cut the graph of rows and base clusters, whose edges have the base clusters' `worth` for weight.
 
-    Microclusters stand for their rows, and the embedding is never formed: see `ultraspec.discretize`.
+    Microclusters stand for their rows, and the embedding is never formed: see `ultraspec.spectral.discretize`.
     """
     check_columns(ensemble.n_columns, k)
-    spectrum = bipartite.transfer_cut(ensemble.graph(engine, worth), k, 0.0)
+    spectrum = transfer_cut.transfer_cut(ensemble.graph(engine, worth), k, 0.0)
     points = discretize.EmbeddedPoints(ensemble.all_edges(engine, worth), spectrum.vectors, ensemble.weights)
     found = discretize.kmeans(points, k, n_init, max_iter, np.random.default_rng(seed), engine)
     return Found(discretize.renumber(found, k, FEW).labels, found.n_iter)
@@ -46,18 +46,18 @@ def cut_affinities(
     degrees[degrees == 0] = 1e-10
     spans = ArrayRows(B).blocks()
 
-    def add(graph: bipartite.Graph, span: tuple[int, int]) -> None:
+    def add(graph: transfer_cut.Graph, span: tuple[int, int]) -> None:
         here = slice(*span)
         T = B[here].astype(np.float64) / np.sqrt(degrees[here])[:, None]
         graph.affinity += T.T @ T
 
-    def merge(a: bipartite.Graph, b: bipartite.Graph) -> bipartite.Graph:
+    def merge(a: transfer_cut.Graph, b: transfer_cut.Graph) -> transfer_cut.Graph:
         a.affinity += b.affinity
         return a
 
     most = 1 + n // q
-    graph = engine.fold(spans, lambda: bipartite.Graph(np.zeros((q, q)), np.zeros(q)), add, merge, most_groups=most)
-    spectrum = bipartite.transfer_cut(graph, k, 0.0)
+    graph = engine.fold(spans, lambda: transfer_cut.Graph(np.zeros((q, q)), np.zeros(q)), add, merge, most_groups=most)
+    spectrum = transfer_cut.transfer_cut(graph, k, 0.0)
     rows = np.empty((n, k), dtype=np.float32)
 
     def lift(span: tuple[int, int]) -> None:

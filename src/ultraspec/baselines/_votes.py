@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._kernels.graph import LANES
-from ultraspec._kernels.votes import add_votes, assign_votes
 from ultraspec.baselines._ensemble import Ensemble, Found, Labels
-from ultraspec.discretize import renumber
+from ultraspec.baselines._kernels.votes import add_votes, assign_votes
+from ultraspec.cluster.kmeans import Assign, Centers, Clustering, Points, Squares, Sums, lloyd
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Assign, Centers, Clustering, Points, Squares, Sums, lloyd
 from ultraspec.rows import Span
+from ultraspec.spectral.discretize import renumber
 
 ZERO, ONE = np.zeros(1, dtype=np.float32), np.ones(1, dtype=np.float32)
 

@@ -10,14 +10,14 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from ultraspec._validation import check_integer
+from ultraspec._checks import check_integer
 from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._kmeans import draw, lite_kmeans
 from ultraspec.baselines._neighbors import neighbor_graph
+from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Clustering
 from ultraspec.rows import ArrayRows, Rows
-from ultraspec.space import Space
+from ultraspec.spectral.preprocess import Space
 
 LEAST_LENGTH = 1e-9  # of an edge
 LEAST_EIGENVALUE = 1e-12

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._validation import check_choice, check_number, warn_user
+from ultraspec._checks import check_choice, check_number, warn_user
 from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._kmeans import WeightedPoints, dense, lite_kmeans
+from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Clustering
 from ultraspec.rows import Block, Rows, Span
-from ultraspec.space import Space
+from ultraspec.spectral.preprocess import Space
 
 LEAST_DEGREE = 1e-12  # share of the mean degree that a row has at least
 ALWAYS_POSITIVE = 0.5  # up to this alpha no affinity of values between 0 and 1 is negative

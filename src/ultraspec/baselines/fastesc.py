@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._lapack import largest_eigenpairs
-from ultraspec._validation import check_integer, check_number
+from ultraspec._checks import check_integer, check_number
+from ultraspec._kernels.lapack import largest_eigenpairs
 from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._features import fill_rows, mean_distance, pair_squares, sum_over
 from ultraspec.baselines._kmeans import dense, draw, lite_kmeans
+from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Clustering
 from ultraspec.rows import ArrayRows, Block, Rows
-from ultraspec.rows.memory import subset
-from ultraspec.space import Space
+from ultraspec.rows.in_memory import subset
+from ultraspec.spectral.preprocess import Space
 
 MORE_FEATURES = 1000  # features to choose from, beyond those that are kept
 SAMPLE_ROWS = 1000  # that choose

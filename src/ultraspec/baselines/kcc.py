@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._validation import check_choice, check_integer
+from ultraspec._checks import check_choice, check_integer
 from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._votes import VotePoints, vote_kmeans
+from ultraspec.cluster.kmeans import Centers, Sums, Weights
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Centers, Sums, Weights
 
 EPS = 2.220446049250313e-16  # share that stands for none at all under "entropy": 52 bits, not infinitely many
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._kmeans import lite_kmeans
+from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Clustering
 from ultraspec.rows import Rows
-from ultraspec.space import Space
+from ultraspec.spectral.preprocess import Space
 
 
 class KMeansLite(Baseline):

@@ -8,20 +8,20 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
+from ultraspec._checks import check_choice, check_integer, warn_user
 from ultraspec._estimator import MOST_REPRESENTATIVES
 from ultraspec._kernels.graph import reduce_pairs
-from ultraspec._spool import stays_in_memory
-from ultraspec._validation import check_choice, check_integer, warn_user
 from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._kmeans import dense, draw, lite_kmeans
-from ultraspec.bipartite import sum_graph, transfer_cut
-from ultraspec.discretize import EmbeddedPoints
-from ultraspec.edges import Edges, FoundEdges, connect
+from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Clustering
-from ultraspec.neighbors import RepresentativeIndex
 from ultraspec.rows import Rows, Span
-from ultraspec.space import Space
+from ultraspec.spectral.discretize import EmbeddedPoints
+from ultraspec.spectral.edges import Edges, FoundEdges, connect
+from ultraspec.spectral.neighbors import RepresentativeIndex
+from ultraspec.spectral.preprocess import Space
+from ultraspec.spectral.transfer_cut import sum_graph, transfer_cut
+from ultraspec.storage.spool import stays_in_memory
 
 LEAST_EIGENVALUE = 1e-10
 ONE = np.ones(1)

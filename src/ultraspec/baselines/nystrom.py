@@ -9,14 +9,14 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse
 
-from ultraspec._validation import check_choice, check_number
+from ultraspec._checks import check_choice, check_number
 from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._features import fill_rows, mean_distance, pair_squares, sum_over
 from ultraspec.baselines._kmeans import dense, draw, label_embedding, unit_rows
+from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Clustering
 from ultraspec.rows import ArrayRows, Block, Rows
-from ultraspec.space import Space
+from ultraspec.spectral.preprocess import Space
 
 TINY_DEGREE = 1e-12
 KEPT_BYTES = 2**29  # affinities up to here are kept in memory, others found anew in each pass

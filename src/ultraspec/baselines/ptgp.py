@@ -10,14 +10,14 @@ import numpy.typing as npt
 import scipy.sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from ultraspec._consensus import check_columns
-from ultraspec._kernels.elite import elite_thresholds, take_elite
-from ultraspec._kernels.walks import take_step
-from ultraspec._validation import check_integer
+from ultraspec._checks import check_integer
 from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
+from ultraspec.baselines._kernels.elite import elite_thresholds, take_elite
+from ultraspec.baselines._kernels.walks import take_step
 from ultraspec.baselines._pairs import PairSimilarity
 from ultraspec.baselines._tcut import cut_affinities
 from ultraspec.engines import ThreadEngine
+from ultraspec.ensemble.combine import check_columns
 
 MOST_STEPS = 20  # and neighbours, where the number of microclusters chooses them
 ISOLATED = 1e-20  # similarity to a microcluster that no walk leaves

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ultraspec._validation import check_choice, warn_user
+from ultraspec._checks import check_choice, warn_user
 from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._kmeans import label_embedding, unit_rows
 from ultraspec.baselines._neighbors import neighbor_graph
 from ultraspec.baselines._spectrum import leading_vectors
+from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Clustering
 from ultraspec.rows import Rows
-from ultraspec.space import Space
+from ultraspec.spectral.preprocess import Space
 
 
 class SC(Baseline):

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._validation import check_integer
+from ultraspec._checks import check_integer
 from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._votes import VotePoints, vote_kmeans
+from ultraspec.cluster.kmeans import Centers, Sums, Weights
 from ultraspec.engines import ThreadEngine
-from ultraspec.kmeans import Centers, Sums, Weights
 
 
 def sec(

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._consensus import check_columns
-from ultraspec._validation import check_choice, check_number
+from ultraspec._checks import check_choice, check_number
 from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._guard import check_max_pairs_bytes
 from ultraspec.baselines._pairs import similarity_matrix
+from ultraspec.cluster.linkage import METHODS, agglomerate
 from ultraspec.engines import ThreadEngine
-from ultraspec.linkage import METHODS, agglomerate
+from ultraspec.ensemble.combine import check_columns
 
 
 def wct(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ultraspec._version import __version__
+from ultraspec import __version__
 from ultraspec.cli import _options as o
 from ultraspec.cli import _targets
 from ultraspec.cli._input import Input

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._validation import open_input
+from ultraspec._input import open_input
 from ultraspec.engines import ThreadEngine
-from ultraspec.progress import Silent
+from ultraspec.engines.progress import Silent
 from ultraspec.rows import Rows
 
 COUNT_ROWS = 2**22

@@ -58,13 +58,13 @@ class Input:
             if not all(name.isdecimal() for name in columns):
                 if not of_model:
                     raise
-                from ultraspec.rows._file import listed
+                from ultraspec._checks import listed
 
                 raise ValueError(f"{error} The model was fitted on {listed(columns)}.") from error
         return self._open([int(name) for name in columns])
 
     def _open(self, columns: Sequence[str | int] | None) -> Rows:
-        from ultraspec.rows import open_rows
+        from ultraspec import open_rows
 
         return open_rows(
             self.path,

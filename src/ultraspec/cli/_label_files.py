@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec.rows._file import Stamp, listed, need
+from ultraspec._checks import listed, need
+from ultraspec.rows._file import Stamp
 
 Array = npt.NDArray[Any]
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ultraspec.progress import Console, Silent
+from ultraspec.engines.progress import Console, Silent
 
 PARTS = 1000  # of a file, that the bar moves by
 QUICK = 0.4  # seconds; passes that are over sooner get no bar of their own, which would only flicker

@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._files import write_whole
+from ultraspec._checks import need
 from ultraspec.cli._errors import blaming
-from ultraspec.rows._file import need
+from ultraspec.storage.atomic import write_whole
 
 Array = npt.NDArray[Any]
 Types = Mapping[str, npt.DTypeLike]

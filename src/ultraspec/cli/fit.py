@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ultraspec import USENC, USPEC, checkpoint, report, save
+from ultraspec import USENC, USPEC, report, save
 from ultraspec.cli import _targets
 from ultraspec.cli._data import Sizes, slices
 from ultraspec.cli._errors import about, blaming
@@ -20,8 +20,9 @@ from ultraspec.cli._options import PARAMETERS
 from ultraspec.cli._screen import Screen, duration, listing, memory
 from ultraspec.cli._writers import write_columns
 from ultraspec.engines import ThreadEngine
-from ultraspec.rows import Rows
-from ultraspec.scaling import ScaledRows, measure
+from ultraspec.engines.moments import measure_scaling
+from ultraspec.rows import Rows, ScaledRows
+from ultraspec.storage import checkpoint
 
 
 def run(
@@ -72,7 +73,7 @@ def fit(model: Any, rows: Rows, scale: str, screen: Screen) -> None:
         return
     reporter = screen.reporter(type(model).__name__)
     with ThreadEngine(model.n_jobs, reporter) as engine, reporter.phase("scale"):
-        scaling = measure(rows, engine)
+        scaling = measure_scaling(rows, engine)
     with screen.watching(model):
         model.fit(ScaledRows(rows, scaling))
 

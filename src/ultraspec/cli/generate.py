@@ -12,14 +12,14 @@ from typing import BinaryIO
 import numpy as np
 
 from ultraspec import datasets
-from ultraspec._files import write_whole
 from ultraspec.cli import _targets
 from ultraspec.cli._errors import blaming
 from ultraspec.cli._options import check_seed
 from ultraspec.cli._screen import Screen, duration
 from ultraspec.cli._writers import writer
 from ultraspec.datasets.synthetic import CHUNK_ROWS, Labelled
-from ultraspec.progress import Silent
+from ultraspec.engines.progress import Silent
+from ultraspec.storage.atomic import write_whole
 
 COLUMNS = {"x0": np.float32, "x1": np.float32}
 NOTE = "a reconstruction from the paper's figures, not the authors' data"

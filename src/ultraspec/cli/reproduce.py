@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ultraspec._files import write_whole
 from ultraspec.cli._errors import blaming
 from ultraspec.cli._screen import Screen, duration, tell
 from ultraspec.reproduce import experiment as ex
@@ -19,6 +18,7 @@ from ultraspec.reproduce.memory import usual_limit
 from ultraspec.reproduce.runner import Limits, Runner, settled
 from ultraspec.reproduce.store import Row, Store, run_of
 from ultraspec.reproduce.summary import Summary
+from ultraspec.storage.atomic import write_whole
 
 FILES = {"store": "runs.jsonl", "tables": "tables.md", "page": "page.html"}
 

@@ -7,95 +7,18 @@ two levels of threads would fight for the cores, and how BLAS splits a product w
 from __future__ import annotations
 
 import copy
-import functools
-import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from threadpoolctl import ThreadpoolController
-
-from ultraspec.progress import Silent
+from ultraspec._kernels.blas import single_blas_thread
+from ultraspec.engines.progress import Silent
 from ultraspec.rows import Block, Rows, Span
 from ultraspec.rows._base import MOST_GROUPS, even_runs
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-class _BlasGuard:
-    """Holds BLAS to one thread while at least one engine in the process is open.
-
-    BLAS thread counts belong to the whole process. Were each engine to save and restore them, two overlapping fits
-    in two threads would restore in the wrong order and leave the process on one thread; so engines are counted. And
-    threadpoolctl lets only the thread that set a limit lift it again, so a thread of the guard's own does both, unless
-    the calling thread holds a limit already and is the only one that can.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._holder: threading.Thread | None = None
-        self._over = threading.Event()
-        self._own_limits: Any = None
-
-    def acquire(self) -> None:
-        with self._lock:
-            self._users += 1
-            try:
-                if self._users == 1:
-                    self._limit()
-            except BaseException:  # Ctrl-C may come at any time
-                self._leave()
-                raise
-
-    def release(self) -> None:
-        with self._lock:
-            self._leave()
-
-    def _limit(self) -> None:
-        held, self._over = threading.Event(), threading.Event()
-        self._holder = threading.Thread(target=_hold_blas, args=(held, self._over), name="ultraspec-blas", daemon=True)
-        self._holder.start()
-        held.wait()
-        blas = _blas_libraries()
-        if any(library.num_threads > 1 for library in blas.lib_controllers):
-            self._own_limits = blas.limit(limits=1)
-
-    def _leave(self) -> None:
-        self._users -= 1
-        if self._users:
-            return
-        if self._own_limits is not None:
-            self._own_limits.restore_original_limits()
-            self._own_limits = None
-        self._over.set()
-        if self._holder is not None and self._holder.ident is not None:
-            self._holder.join()
-        self._holder = None
-
-
-@functools.cache
-def _blas_libraries() -> ThreadpoolController:
-    """The BLAS libraries of NumPy and SciPy, looked for once: it takes milliseconds, and no others are used here."""
-    import scipy.linalg  # noqa: F401  loads SciPy's own
-
-    return ThreadpoolController().select(user_api="blas")
-
-
-def _hold_blas(held: threading.Event, over: threading.Event) -> None:
-    try:
-        with _blas_libraries().limit(limits=1):
-            held.set()
-            over.wait()
-    finally:
-        held.set()
-
-
-_blas = _BlasGuard()
-if hasattr(os, "register_at_fork"):  # a child has none of the threads, but would inherit the counts and a held lock
-    os.register_at_fork(after_in_child=_blas.__init__)  # type: ignore[misc]
 
 
 def count_jobs(n_jobs: int | None) -> int:
@@ -136,7 +59,7 @@ class ThreadEngine:
 
     def __enter__(self) -> ThreadEngine:
         self._closed.clear()
-        _blas.acquire()
+        single_blas_thread.acquire()
         if self.n_jobs > 1:
             self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="ultraspec")
         return self
@@ -156,7 +79,7 @@ class ThreadEngine:
                 self._pool.shutdown(wait=True, cancel_futures=True)
                 self._pool = None
         finally:
-            _blas.release()
+            single_blas_thread.release()
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
         """Results of `function` for each task, in the order of the tasks."""

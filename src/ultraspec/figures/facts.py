@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ultraspec.bipartite import NEGLIGIBLE, largest_eigengap
 from ultraspec.figures.source import Floats, Source
+from ultraspec.spectral.transfer_cut import NEGLIGIBLE, largest_eigengap
 
 
 @dataclass(frozen=True)

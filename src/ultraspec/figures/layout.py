@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse
 import scipy.spatial.distance
 
-from ultraspec.edges import Edges
+from ultraspec.spectral.edges import Edges
 
 MOST_NODES = 1000  # that are laid out by forces; each step compares all pairs
 STEPS, EARLY_STEPS = 300, 80

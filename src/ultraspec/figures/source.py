@@ -16,17 +16,16 @@ import numpy.typing as npt
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
-from ultraspec._consensus import edges_of
-from ultraspec._lazy import lazy
-from ultraspec._validation import open_input
-from ultraspec.edges import Edges
+from ultraspec._input import open_input
 from ultraspec.engines import ThreadEngine
-from ultraspec.members import base_columns
-from ultraspec.partition import Partition, VotePartition
-from ultraspec.phases import Model
-from ultraspec.progress import Silent
-from ultraspec.rows import Block, Rows, cut_span, is_lazy, sample_indices
-from ultraspec.space import check_finite
+from ultraspec.engines.progress import Silent
+from ultraspec.ensemble.combine import edges_of
+from ultraspec.ensemble.members import base_columns
+from ultraspec.rows import Block, Rows, check_finite, cut_span, is_lazy, sample_indices
+from ultraspec.spectral.edges import Edges
+from ultraspec.spectral.model import Model
+from ultraspec.spectral.partition import Partition, VotePartition
+from ultraspec.storage.cached import lazy
 from ultraspec.usenc import USENC
 from ultraspec.uspec import USPEC
 

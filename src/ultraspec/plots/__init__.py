@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec import figures
-from ultraspec._validation import check_choice
+from ultraspec._checks import check_choice
 from ultraspec.figures import palette
 from ultraspec.plots import _draw
 

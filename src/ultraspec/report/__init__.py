@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ultraspec._files import check_target, write_whole
 from ultraspec.report._page import is_page, render
 from ultraspec.report._run import source_path
+from ultraspec.storage.atomic import check_target, write_whole
 
 __all__ = ["write"]
 

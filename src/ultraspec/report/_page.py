@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ultraspec import figures
-from ultraspec._version import __version__
+from ultraspec import __version__, figures
 from ultraspec.figures import ClusterMap, Eigengap, Phase, Survey, palette
 from ultraspec.report import _run
 from ultraspec.report._data import MARKS, script_json

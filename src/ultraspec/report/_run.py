@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ultraspec._version import __version__
+from ultraspec import __version__
 from ultraspec.rows import FileRows
-from ultraspec.scaling import ScaledRows
+from ultraspec.rows.scaled import ScaledRows
 
 OF_NO_EFFECT = ("n_jobs", "verbose")  # on the result
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec import datasets
-from ultraspec._files import write_whole
 from ultraspec.reproduce.declarations import Dataset
+from ultraspec.storage.atomic import write_whole
 
 LEAST_ROWS = 1000  # that are left of a data set at any scale, if it has so many
 DATA_SEED = 0
@@ -106,8 +106,9 @@ def read_file(text: str) -> tuple[Array, npt.NDArray[np.int32]]:
 
     An .npz file has rows in its only 2-d array and classes in the array that is named.
     """
+    from ultraspec import open_rows
     from ultraspec.cli._label_files import read_labels, split
-    from ultraspec.rows import check_path, open_rows
+    from ultraspec.rows import check_path
 
     path, label = split(text)
     check_path(path)
@@ -129,7 +130,7 @@ def read_file(text: str) -> tuple[Array, npt.NDArray[np.int32]]:
 
 
 def _features(path: Path, label: str) -> Array:
-    from ultraspec.rows import open_rows
+    from ultraspec import open_rows
 
     columns = _other_columns(path, label)
     if not columns:
@@ -140,8 +141,8 @@ def _features(path: Path, label: str) -> Array:
 
 def _other_columns(path: Path, label: str) -> Sequence[str | int]:
     """All columns but the label and an index of pandas, by name; of a CSV file without names, by number."""
+    from ultraspec._checks import need
     from ultraspec.cli._label_files import is_number
-    from ultraspec.rows._file import need
 
     if path.suffix.lower() in (".parquet", ".pq"):
         parquet: Any = need("pyarrow.parquet", "Parquet files")

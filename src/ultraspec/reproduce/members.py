@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._files import write_whole
-from ultraspec._spool import as_array
 from ultraspec.baselines._members import kmeans_members
 from ultraspec.engines import ThreadEngine
-from ultraspec.members import prepare
+from ultraspec.ensemble.members import prepare
 from ultraspec.reproduce.memory import peak_bytes
 from ultraspec.rows import ArrayRows
-from ultraspec.space import survey
+from ultraspec.spectral.preprocess import survey
+from ultraspec.storage.atomic import write_whole
+from ultraspec.storage.spool import as_array
 
 MANY_ROWS = 30_000  # from here on members are made a few at a time: a run that is ended leaves them to the next
 FEW = 5

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
 
-from ultraspec._version import __version__
+from ultraspec import __version__
 from ultraspec.report._page import colors, fill, template
 from ultraspec.reproduce import markdown, paper, text
 from ultraspec.reproduce.charts import COLORS, Point, Series, bars, lines

@@ -7,8 +7,10 @@ number of threads, so that sums taken block by block are the same on any machine
 
 from ultraspec.rows._base import Block, Rows, RowView, Span, cut_span, is_lazy, sample_indices
 from ultraspec.rows._file import FileRows
-from ultraspec.rows._open import check_path, open_rows
-from ultraspec.rows.memory import ArrayRows, SparseRows, subset
+from ultraspec.rows._open import check_path, open_file
+from ultraspec.rows.checks import check_finite, check_not_masked, check_numeric_frame
+from ultraspec.rows.in_memory import ArrayRows, SparseRows, subset
+from ultraspec.rows.scaled import ScaledRows, Scaling
 
 __all__ = [
     "ArrayRows",
@@ -16,12 +18,17 @@ __all__ = [
     "FileRows",
     "RowView",
     "Rows",
+    "ScaledRows",
+    "Scaling",
     "Span",
     "SparseRows",
+    "check_finite",
+    "check_not_masked",
+    "check_numeric_frame",
     "check_path",
     "cut_span",
     "is_lazy",
-    "open_rows",
+    "open_file",
     "sample_indices",
     "subset",
 ]

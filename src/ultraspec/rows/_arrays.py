@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec.rows._file import MOST_SHOWN, Array, Columns, FileRows
+from ultraspec._checks import MOST_SHOWN
+from ultraspec.rows._file import Array, Columns, FileRows
 from ultraspec.rows._matrix import MatrixRows
 from ultraspec.rows._pieces import MOST_PIECE_BYTES, PIECE_BYTES
 from ultraspec.rows._temporary import write_tiles

@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from ultraspec._checks import MOST_SHOWN, listed
 from ultraspec.rows._base import Rows
 
-MOST_SHOWN = 12  # names in a message
-
 Array = npt.NDArray[Any]
-
-
-def need(module: str, what: str) -> ModuleType:
-    """Import an optional module, or say what to install."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise ImportError(f"Reading {what} needs {package}: pip install 'ultraspec[files]'") from error
-
-
-def listed(names: Iterable[Any]) -> str:
-    """Names for a message: quoted, and cut where there are many."""
-    shown = [repr(name) for name in names]
-    more = f", ... ({len(shown)} in all)" if len(shown) > MOST_SHOWN else ""
-    return ", ".join(shown[:MOST_SHOWN]) + more
 
 
 @dataclass(frozen=True)
@@ -265,9 +246,9 @@ def reopen(
     path: str, columns: Sequence[int] | None, options: dict[str, Any], n_rows: int, names: list[str] | None
 ) -> Rows:
     """Open the file of unpickled rows, which must have as many rows, and the columns, that it had."""
-    from ultraspec.rows._open import open_rows
+    from ultraspec.rows._open import open_file
 
-    rows = open_rows(path, columns, **options)
+    rows = open_file(path, columns, **options)
     if rows.n_rows != n_rows:
         raise OSError(f"{path} had {n_rows:,} rows when its source was pickled and has {rows.n_rows:,} now.")
     if rows.names != names:

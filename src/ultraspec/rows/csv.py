@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ultraspec.rows._file import Array, Columns, Stamp, need, refuse_non_numbers
+from ultraspec._checks import need, warn_user
+from ultraspec.rows._file import Array, Columns, Stamp, refuse_non_numbers
 from ultraspec.rows._matrix import MatrixRows, OpenFile
 from ultraspec.rows._temporary import TemporaryFile, tell
 
@@ -81,8 +82,6 @@ def _left_out(columns: Sequence[str | int] | None, chosen: Columns) -> bool:
 
 def _tell_guesses(table: _Table, *, guessed_names: bool | None, index_left_out: bool) -> None:
     """Warn where the first line or the first column was taken for something that it may not be."""
-    from ultraspec._validation import warn_user  # which imports this package
-
     line = ", ".join(table.first_line[:3]) + ", ..." * (len(table.first_line) > 3)
     if index_left_out:
         warn_user(

@@ -17,8 +17,11 @@ import numpy.typing as npt
 import scipy.sparse
 from dask.delayed import Delayed
 
+from ultraspec._kernels.blas import single_blas_thread
 from ultraspec.rows._base import BLOCK_VALUES, MOST_BLOCK_ROWS, Block, Rows, RowView, Span, cut_span
-from ultraspec.rows.memory import ArrayRows, SparseRows
+from ultraspec.rows.checks import check_not_masked, check_numeric_frame
+from ultraspec.rows.dask_graph import compute_all, pack, unpack
+from ultraspec.rows.in_memory import ArrayRows, SparseRows
 
 T = TypeVar("T")
 
@@ -80,8 +83,6 @@ class DaskRows(Rows):
     def gather(self, indices: npt.NDArray[np.int64], function: Callable[[Block], T]) -> list[T]:
         """Results of `function` for the rows at `indices`, made where they are."""
         import dask
-
-        from ultraspec.engines.dask import compute_all, pack
 
         cuts = np.searchsorted(indices, self.bounds)
         state, call, name = pack(function), dask.delayed(_take, pure=False), f"take-{uuid.uuid4().hex}"
@@ -145,8 +146,6 @@ def count_rows(array: Any) -> npt.NDArray[np.int64]:
     """Rows of each chunk."""
     import dask
 
-    from ultraspec.engines.dask import compute_all
-
     length = dask.delayed(_length, pure=False)
     return np.array(compute_all(length(chunk) for chunk in array.to_delayed()[:, 0]), dtype=np.int64)
 
@@ -157,10 +156,8 @@ def _frame_to_array(frame: Any) -> tuple[Any, list[str] | None]:
     import dask.array as da
     from dask.dataframe.utils import meta_nonempty
 
-    from ultraspec._validation import refuse_words
-
     meta = frame._meta
-    refuse_words(meta_nonempty(meta))  # values of each type, as an empty column would pass for anything
+    check_numeric_frame(meta_nonempty(meta))  # values of each type, as an empty column would pass for anything
     dtype = np.result_type(*(_number_type(kind) for kind in meta.dtypes))
     values = dask.delayed(_frame_values, pure=True)
     parts = [
@@ -192,8 +189,6 @@ def map_lazily(rows: Rows, function: Callable[[Block], Any], dtype: Any, width: 
     if isinstance(dtype, list):
         return tuple(map_lazily(rows, partial(_item, function, i), each, width, name) for i, each in enumerate(dtype))
     import dask.array as da
-
-    from ultraspec.engines.dask import pack
 
     source = source_of(rows)
     step = max(1, min(MOST_BLOCK_ROWS, BLOCK_VALUES // max(1, source.n_features)))
@@ -249,7 +244,6 @@ class _Chunk(Rows):
 
 
 def _matrix(chunk: Any) -> Any:
-    from ultraspec._validation import refuse_masked
 
     if scipy.sparse.issparse(chunk):
         chunk = chunk.tocsr()
@@ -257,18 +251,17 @@ def _matrix(chunk: Any) -> Any:
             chunk = chunk.copy()
             chunk.sum_duplicates()
         return chunk
-    refuse_masked(chunk)
+    check_not_masked(chunk)
     return np.asarray(chunk)
 
 
 def _fill_chunk(chunk: Any, state_key: str, payload: bytes, block_id: Any = None) -> npt.NDArray[Any]:
-    from ultraspec.engines.dask import one_blas_thread, unpack
 
     view, function, step, bounds, dtype, width = unpack(state_key, payload)
     n = int(chunk.shape[0])
     out = np.empty(n if width is None else (n, width), dtype=dtype)
     first = 0 if block_id is None else int(bounds[block_id[0]])
-    with one_blas_thread():
+    with single_blas_thread:
         rows = chunk_rows(view, chunk, [(first, first + n)])
         for low, high in cut_span((0, n), step):
             out[low:high] = function(rows.read(first + low, first + high))
@@ -276,7 +269,6 @@ def _fill_chunk(chunk: Any, state_key: str, payload: bytes, block_id: Any = None
 
 
 def _take(token: str, payload: bytes, chunk: Any, indices: npt.NDArray[np.int64]) -> Any:
-    from ultraspec.engines.dask import unpack
 
     return unpack(token, payload)(_matrix(chunk)[indices])
 

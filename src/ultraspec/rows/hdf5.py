@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ultraspec._checks import need
 from ultraspec.rows._arrays import Found, choose_array, piece_bounds, written_out
-from ultraspec.rows._file import Array, Columns, FileRows, Stamp, need
+from ultraspec.rows._file import Array, Columns, FileRows, Stamp
 from ultraspec.rows._pieces import PieceRows
 
 KIND = "an HDF5 file"

@@ -16,7 +16,7 @@ from ultraspec.rows._base import Rows
 from ultraspec.rows._file import Columns, Stamp
 from ultraspec.rows._matrix import RUN_BYTES, MatrixRows, OpenFile
 from ultraspec.rows._temporary import TemporaryFile
-from ultraspec.rows.memory import SparseRows
+from ultraspec.rows.in_memory import SparseRows
 from ultraspec.rows.npy import Header, read_header
 
 KIND = "an .npz file"

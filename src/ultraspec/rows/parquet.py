@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ultraspec.rows._file import Array, Columns, FileRows, Stamp, listed, need, refuse_non_numbers
+from ultraspec._checks import listed, need
+from ultraspec.rows._file import Array, Columns, FileRows, Stamp, refuse_non_numbers
 from ultraspec.rows._matrix import MatrixRows
 from ultraspec.rows._pieces import MOST_PIECE_BYTES, PIECE_BYTES, PieceRows
 from ultraspec.rows._temporary import write_tiles

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ultraspec._checks import need
 from ultraspec.rows._arrays import Found, choose_array, piece_bounds, written_out
-from ultraspec.rows._file import Array, Columns, FileRows, need, readable
+from ultraspec.rows._file import Array, Columns, FileRows, readable
 from ultraspec.rows._pieces import PieceRows
 
 KIND = "a Zarr folder"

@@ -1,0 +1,238 @@
+"""What users pass as X, as a row source: files that `open_rows` opens, arrays, frames and Dask collections."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse
+
+from ultraspec._checks import warn_user
+from ultraspec.engines import ThreadEngine
+from ultraspec.engines.moments import measure_scaling
+from ultraspec.rows import (
+    ArrayRows,
+    FileRows,
+    Rows,
+    ScaledRows,
+    SparseRows,
+    check_not_masked,
+    check_numeric_frame,
+    is_lazy,
+    open_file,
+)
+
+
+def open_rows(
+    path: str | os.PathLike[str],
+    columns: Sequence[str | int] | None = None,
+    *,
+    array: str | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    scale: Literal["standard"] | None = None,
+) -> Rows:
+    """Open a file of rows that need not fit into memory, for the estimators to read.
+
+    The format is told from the name:
+
+    ==============================  =========================================================================
+    ``.npy``                        a 2-d array
+    ``.npz``                        a 2-d array in it, or a matrix saved by `scipy.sparse.save_npz`
+    ``.csv``, ``.tsv``, ``.gz``     text; read through once, see the notes
+    ``.parquet``, ``.pq``           a table; also a folder of them, with subfolders, in the order of their names
+    ``.h5``, ``.hdf5``              a 2-d dataset
+    ``.zarr``                       a 2-d array, or the only one in a group; format 2 or 3
+    ==============================  =========================================================================
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file or folder. ``~`` is the home folder.
+    columns : list of str or int, optional
+        Columns to read, by name (tables) or number, in this order. By default all; those of a table must hold numbers
+        or truth values. The index that pandas writes along with a frame is left out unless it is chosen.
+    array : str, optional
+        Which array of an .npz, HDF5 or Zarr file. By default the only 2-d one.
+    header : bool, optional
+        Whether the first line of a CSV file is names. By default it is, unless it holds numbers only (but 0, 1, 2, ...
+        are the names that pandas gives); a warning tells how such numbers were taken. A first column without a name
+        is taken for the index that pandas writes, and left out with a warning.
+    delimiter : str, optional
+        What separates the values of a CSV file, by default "," and in a .tsv file a tab.
+    decimal : str, optional
+        The decimal sign of a CSV file, by default ".".
+    scale : {"standard"}, optional
+        "standard" brings every column to mean 0 and variance 1, for which the rows are read through once now. A model
+        that is fitted on such rows keeps the scaling as `scaling_`, in its file too, and takes rows as they are from
+        then on: leave `scale` out for `predict`. (For an array, use scikit-learn's ``StandardScaler`` in a pipeline.)
+
+    Returns
+    -------
+    Rows
+        For `fit` and `predict`. ``shape`` (``n_rows``, ``n_features``) and ``names`` tell what is in it,
+        ``read(start, stop)`` and ``take(indices)`` give rows, ``select(columns)`` the same rows with fewer columns.
+        Close it, or use it in a ``with`` statement, to let go of the file; else that happens when nothing refers to it
+        any more.
+
+    See Also
+    --------
+    ultraspec.USPEC.fit : Takes what this returns.
+
+    Notes
+    -----
+    Labels are the same, bit for bit, whatever the format. Missing values are found when the rows are first read, and
+    named with their column and row. Parquet, HDF5 and Zarr data is decoded in pieces, of which few are kept in memory.
+
+    CSV files, compressed arrays in .npz files, and Parquet, HDF5 or Zarr data with row groups or chunks that span more
+    than 128 MB, cannot be read from the middle. They are written out once, on opening, to a temporary file that
+    vanishes with the source. It has 8 bytes per value for CSV, and else what the values take in memory. Set the
+    environment variable ``TMPDIR`` if the usual folder for temporary files is too small.
+
+    The names of folders (as in ``year=2026/part.parquet``) are not columns.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ultraspec import USPEC, datasets, open_rows
+    >>> X, _ = datasets.generate("cc", 5_000, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(Path(folder, "x.npy"), X)
+    ...     with open_rows(Path(folder, "x.npy")) as rows:
+    ...         labels = USPEC(3, random_state=0).fit_predict(rows)
+    >>> bool((labels == USPEC(3, random_state=0).fit_predict(X)).all())
+    True
+    """
+    if scale not in (None, "standard"):
+        raise ValueError(f"scale must be 'standard' or None, got {scale!r}.")
+    rows = open_file(path, columns, array=array, header=header, delimiter=delimiter, decimal=decimal)
+    if scale is None:
+        return rows
+    with ThreadEngine(None) as engine:
+        return ScaledRows(rows, measure_scaling(rows, engine))
+
+
+def open_input(estimator: Any, X: Any, *, reset: bool) -> Rows:
+    """Row source of what a user passes as X; sets or checks the estimator's feature count and names.
+
+    Arrays are neither copied nor cast here, and not looked at for NaN: the passes over blocks do that. Rows for an
+    estimator that was fitted on scaled ones (see `ultraspec.rows.scaled`) come scaled.
+    """
+    kind, scaling = type(estimator).__name__, vars(estimator).get("scaling_")
+    if reset:
+        rows = _open(estimator, X, reset=True)
+        found = rows.scaling if isinstance(rows, ScaledRows) else None
+        if estimator._scales_new_rows:
+            estimator.scaling_ = found
+        if scaling is not None and found is None:
+            warn_user(
+                f"This {kind} was fitted on scaled rows, and these are not scaled. To scale them too, pass "
+                "open_rows(path, scale='standard'), or what StandardScaler makes of an array.",
+                UserWarning,
+            )
+        return rows
+    if isinstance(X, ScaledRows):
+        if scaling is None:
+            raise ValueError(
+                f"X was opened with scale='standard', but {kind} was fitted on rows as they are. Leave scale out."
+            )
+        X = X.rows  # the model has a scaling of its own
+    rows = _open(estimator, X, reset=False)
+    return rows if scaling is None else ScaledRows(rows, scaling)
+
+
+def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
+    from sklearn.utils.validation import validate_data
+
+    if isinstance(X, Rows):
+        return _reset_features(estimator, X) if reset else _match_features(estimator, X)
+    if is_lazy(X):
+        return _open_dask(estimator, X, reset=reset)
+    if isinstance(X, (str, bytes, os.PathLike)):
+        shown = repr(os.fspath(X))
+        raise TypeError(f"X is a path, {shown}. Open the file first: pass ultraspec.open_rows({shown}).")
+    check_not_masked(X)
+    numbers_only = check_numeric_frame(X)
+    in_memory = not isinstance(X, np.memmap)
+    X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
+    if scipy.sparse.issparse(X):
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return SparseRows(X)
+    if X.dtype == object and numbers_only:
+        X = X.astype(np.float64)  # decimals of polars
+    if X.dtype.kind not in "biuf":
+        raise TypeError(f"X must hold numbers, got {X.dtype}. Turn it into numbers first, for example into seconds.")
+    return ArrayRows(X, in_memory=in_memory)
+
+
+def _open_dask(estimator: Any, X: Any, *, reset: bool) -> Rows:
+    from ultraspec.rows.dask import open_dask
+
+    if not estimator._takes_dask:
+        raise TypeError(
+            f"{type(estimator).__name__} does not run on Dask; USPEC and USENC do. Pass X.compute() if it fits in "
+            "memory, or open_rows of its files."
+        )
+    rows = open_dask(X, count=reset)
+    if not reset:
+        return _match_features(estimator, rows)
+    if rows.n_rows == 0 or rows.n_features == 0:
+        what = "sample" if rows.n_rows == 0 else "feature"
+        raise ValueError(f"Found array with 0 {what}(s) (shape={rows.shape}) while a minimum of 1 is required.")
+    return _reset_features(estimator, rows)
+
+
+def _reset_features(estimator: Any, rows: Rows) -> Rows:
+    """Set the estimator's feature count and names to those of a row source."""
+    estimator.n_features_in_ = rows.n_features
+    if rows.names is not None:
+        estimator.feature_names_in_ = np.array(rows.names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    return rows
+
+
+def _match_features(estimator: Any, rows: Rows) -> Rows:
+    """The row source with its columns in the order of the estimator's features; raises if they are others."""
+    kind = type(estimator).__name__
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if fitted is not None and rows.names is not None:
+        if rows.names == fitted.tolist():
+            return rows
+        _check_names(fitted.tolist(), rows.names, in_order=not isinstance(rows, FileRows))
+        return rows.select(fitted.tolist())
+    if rows.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {rows.n_features} features, but {kind} is expecting {estimator.n_features_in_} features as input."
+        )
+    if fitted is not None:
+        warn_user(f"X does not have valid feature names, but {kind} was fitted with feature names", UserWarning)
+    elif rows.names is not None:
+        warn_user(f"X has feature names, but {kind} was fitted without feature names", UserWarning)
+    return rows
+
+
+def _check_names(fitted: list[str], given: list[str], *, in_order: bool) -> None:
+    """Raise, in the words that users of scikit-learn know, where the names are others, or in another order."""
+    problems = [
+        f"Feature names {title}:\n" + "".join(f"- {name}\n" for name in names[:5]) + "- ...\n" * (len(names) > 5)
+        for title, names in (
+            ("unseen at fit time", sorted(set(given) - set(fitted))),
+            ("seen at fit time, yet now missing", sorted(set(fitted) - set(given))),
+        )
+        if names
+    ]
+    if problems:
+        problems.append("Choose the columns that were fitted, as in open_rows(path, columns=[...]).")
+    elif in_order and given != fitted:
+        problems.append("Feature names must be in the same order as they were in fit.")
+    if problems:
+        message = "The feature names should match those that were passed during fit.\n"
+        raise ValueError(message + "".join(problems))

@@ -1,0 +1,1 @@
+"""Clustering algorithms that know nothing of U-SPEC: k-means and linkage."""

@@ -1,0 +1,92 @@
+"""Mean and variance of the columns, in one pass over all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec.engines.threads import ThreadEngine
+from ultraspec.rows import Block, Rows, Scaling, Span, check_finite
+
+Floats = npt.NDArray[np.float64]
+
+ROUNDING = 16 * np.finfo(np.float64).eps  # a column whose deviation is below this share of its mean is constant
+
+
+@dataclass
+class Moments:
+    """Number, means, summed squared deviations and ends of some rows, which can be joined with those of others."""
+
+    count: int
+    mean: Floats
+    squares: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, block: npt.NDArray[Any]) -> Moments:
+        """Of a block."""
+        values = block.astype(np.float64)
+        mean, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
+        values -= mean
+        return cls(len(values), mean, np.einsum("ij,ij->j", values, values), low, high)
+
+    def join(self, other: Moments) -> Moments:
+        """Of both."""
+        count = self.count + other.count
+        step = other.mean - self.mean
+        mean = self.mean + step * (other.count / count)
+        squares = self.squares + other.squares + step**2 * (self.count * other.count / count)
+        return Moments(count, mean, squares, np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+
+
+def measure_scaling(rows: Rows, engine: ThreadEngine) -> Scaling:
+    """Means and deviations of all columns, in one pass; the same for any number of threads.
+
+    Raises
+    ------
+    ValueError
+        If there is NaN or infinity, the rows are sparse, or values are so large that their squares overflow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ultraspec.rows import ArrayRows
+    >>> with ThreadEngine(1) as engine:
+    ...     measure_scaling(ArrayRows(np.array([[1, 5], [3, 5]])), engine)
+    Scaling(mean=array([2., 5.]), deviation=array([1., 1.]))
+    """
+    if rows.sparse:
+        raise ValueError(
+            "The rows are a sparse matrix, which columns of mean 0 would fill. Leave it unscaled; the cosine metric "
+            "evens out the lengths of rows."
+        )
+
+    names = rows.names
+
+    def add(found: list[Moments], block: Block, span: Span) -> None:
+        check_finite(block, range(*span), names)
+        with np.errstate(over="ignore", invalid="ignore"):
+            more = Moments.of(block)
+            found[:] = [found[0].join(more) if found else more]
+
+    def join(a: list[Moments], b: list[Moments]) -> list[Moments]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return [a[0].join(b[0])]
+
+    total = engine.fold_rows(rows, list, add, join)[0]
+    deviation = np.sqrt(total.squares / total.count)
+    _refuse_huge(total.mean, deviation, rows.names)
+    constant = total.low == total.high
+    deviation[constant | (deviation <= ROUNDING * np.abs(total.mean))] = 1.0
+    return Scaling(np.where(constant, total.low, total.mean), deviation)
+
+
+def _refuse_huge(mean: Floats, deviation: Floats, names: list[str] | None) -> None:
+    bad = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(deviation)))
+    if bad.size:
+        label = f"column {names[bad[0]]!r}" if names is not None else f"column {bad[0]}"
+        raise ValueError(f"The values of {label} are too large: their squares overflow. Divide them by a constant.")

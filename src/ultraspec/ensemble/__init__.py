@@ -1,0 +1,1 @@
+"""U-SENC, section 3.2 of the paper."""

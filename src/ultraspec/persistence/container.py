@@ -1,0 +1,173 @@
+"""The container of a model file: safetensors arrays, and one JSON header with a checksum in their metadata.
+
+Takes and gives a header and arrays; what they mean is `_model_checks`' and `persistence`'s business. Nothing in a
+file is ever run, and nothing is allocated that the file is not long enough for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec import __version__
+from ultraspec.storage.atomic import digest
+
+FORMAT = "ultraspec model"
+VERSION = 1
+KEY = "ultraspec"  # of the header in the metadata
+MOST_HEADER = 2**25  # characters: some hundred thousand names of features
+MOST_BYTES = 2**36
+TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U16": np.uint16}
+
+Header = dict[str, Any]
+Arrays = dict[str, npt.NDArray[Any]]
+
+# What turns a header and arrays of a version into those of the next; files of every version here can be read.
+UPGRADES: dict[int, Callable[[Header, Arrays], tuple[Header, Arrays]]] = {}
+
+# How files begin that are taken for models now and then.
+OTHERS = {
+    b"\x80": "It looks like a pickle, which may run any code when it is loaded; ultraspec reads none. In the process "
+    "that has the model, call ultraspec.save(model, path)",
+    b"PK\x03\x04": "It is a zip archive, perhaps .npz or of a neural network",
+    b"\x89HDF": "It is an HDF5 file",
+    b"\x93NUMPY": "It is an .npy array",
+}
+
+
+class Flaw(ValueError):
+    """What is wrong with a model or its file, without the path."""
+
+
+def shown(value: Any) -> str:
+    """What a file says, short and harmless to print."""
+    text = ascii(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def encode(header: Header, arrays: Arrays) -> bytes:
+    """The bytes of a file; the same for the same model."""
+    from safetensors.numpy import save
+
+    header = {"format": FORMAT, "version": VERSION, "library": __version__, **header}
+    header["sha256"] = _checksum(header, arrays)
+    text = _canonical(header)
+    if len(text) > MOST_HEADER:
+        raise Flaw(f"its header has {len(text):,} characters, more than {MOST_HEADER:,}: the features' names are long")
+    data: bytes = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, {KEY: text})
+    return data
+
+
+def decode(path: Path) -> tuple[Header, Arrays]:
+    """Header and arrays of a file, of today's version; raises a `Flaw` for whatever is no whole model file.
+
+    Their checksum was right, which tells of accidents only: whoever wrote the file may have meant any harm.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    _check_file(path)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = _parse(file.metadata())
+            _check_version(header)
+            arrays = {name: _read(file, name) for name in sorted(file.keys())}
+    except SafetensorError as error:
+        raise Flaw(f"not a model file, or a damaged one ({error}).{_hint(path)}") from error
+    if header.pop("sha256", None) != _checksum(header, arrays):
+        raise Flaw("damaged or altered: its contents do not match its checksum. Get or make the file anew.")
+    for version in range(header["version"], VERSION):
+        header, arrays = UPGRADES[version](header, arrays)
+    return header, arrays
+
+
+def is_model_file(path: Path) -> bool:
+    """Whether a file says of itself that it is a model of ultraspec, whatever its version."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            _parse(file.metadata())
+    except (SafetensorError, Flaw):
+        return False
+    return True
+
+
+def _check_file(path: Path) -> None:
+    found = os.stat(path)
+    if stat.S_ISDIR(found.st_mode):
+        raise Flaw("a folder, not a model file.")
+    if not stat.S_ISREG(found.st_mode):
+        raise Flaw("not a regular file.")
+    if found.st_size == 0:
+        raise Flaw("an empty file.")
+    if found.st_size > MOST_BYTES:
+        raise Flaw(f"has {found.st_size:,} bytes; no model has more than {MOST_BYTES:,}.")
+
+
+def _hint(path: Path) -> str:
+    with open(path, "rb") as file:
+        start = file.read(8)
+    return next((f" {hint}." for magic, hint in OTHERS.items() if start.startswith(magic)), "")
+
+
+def _parse(metadata: Mapping[str, str] | None) -> Header:
+    text = (metadata or {}).get(KEY)
+    if text is None:
+        raise Flaw("a safetensors file, but not a model of ultraspec.")
+    if len(text) > MOST_HEADER:
+        raise Flaw(f"its header has {len(text):,} characters, more than {MOST_HEADER:,}.")
+    try:
+        header = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise Flaw(f"its header cannot be read ({error}).") from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise Flaw(f"its header does not say {FORMAT!r}.")
+    return header
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def _check_version(header: Header) -> None:
+    version, library = header.get("version"), header.get("library")
+    if type(version) is not int or version < 1 or not isinstance(library, str):
+        raise Flaw(f"its header has no valid version: format {shown(version)}, library {shown(library)}.")
+    writer = library if re.fullmatch(r"[0-9A-Za-z.+!-]{1,40}", library) else shown(library)
+    if version > VERSION:
+        raise Flaw(
+            f"written by ultraspec {writer}, format {version}; this is ultraspec {__version__}, which reads format "
+            f"{VERSION}: upgrade."
+        )
+    if version < VERSION and version not in UPGRADES:
+        raise Flaw(
+            f"written by ultraspec {writer}, format {version}, which ultraspec {__version__} no longer reads: load it "
+            "with an older release and save it again."
+        )
+
+
+def _read(file: Any, name: str) -> npt.NDArray[Any]:
+    """An array that owns its memory, aligned and writable: kernels are compiled for such."""
+    view = file.get_slice(name)
+    kind, shape = view.get_dtype(), view.get_shape()
+    if kind not in TYPES:
+        raise Flaw(f"its array {shown(name)} has type {shown(kind)}, which no model has.")
+    if len(shape) not in (1, 2) or 0 in shape:
+        raise Flaw(f"its array {shown(name)} has shape {shown(tuple(shape))}, which no model has.")
+    return np.array(file.get_tensor(name), dtype=TYPES[kind], order="C")
+
+
+def _canonical(header: Header) -> str:
+    return json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _checksum(header: Header, arrays: Arrays) -> str:
+    return digest(_canonical(header), arrays)

@@ -1,0 +1,1 @@
+"""U-SPEC, section 3.1 of the paper, phase by phase."""

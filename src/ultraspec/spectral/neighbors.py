@@ -1,0 +1,248 @@
+"""Phase 2, K nearest representatives (paper, section 3.1.2): takes representatives, answers for blocks of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from ultraspec._kernels import search
+from ultraspec._kernels.kmeans import assign_dense_products
+from ultraspec._kernels.sparse import search_sparse, sparse_products
+from ultraspec.cluster.distance_bounds import Shadow
+from ultraspec.cluster.kmeans import FEW_FEATURES, RowPoints, assign_direct, lloyd, random_centers, shadow_table
+from ultraspec.engines import ThreadEngine
+from ultraspec.rows import ArrayRows, Block
+from ultraspec.storage.cached import lazy
+
+REP_CLUSTER_ITERATIONS = 20
+EXACT_LIST_REPRESENTATIVES = 4000  # beyond, the p x p lists (6 bytes an entry) outgrow the caches
+PRODUCT_ROWS = 2048  # rows that meet all representatives at once: a temporary of 8 MB at p = 1000
+
+Ids = npt.NDArray[np.uint16]
+Squares = npt.NDArray[np.float32]
+
+
+class RepresentativeIndex:
+    """Finds the K nearest representatives of rows, coarse-to-fine or exactly.
+
+    Use `build` for new representatives. The arrays given here are the whole state.
+
+    Parameters
+    ----------
+    representatives : ndarray of shape (p, d), float32
+        The representatives, grouped by rep-cluster.
+    centers : ndarray of shape (z, d), float32
+        Centres of the rep-clusters.
+    starts : ndarray of shape (z + 1,), int64
+        Rep-cluster g holds the representatives ``starts[g] .. starts[g + 1]``; none is empty.
+    lists : ndarray of shape (p, L), uint16
+        Nearest representatives of each representative, itself first.
+    n_neighbors : int
+        K.
+    exact : bool
+        Search all representatives instead of the neighbourhood of one near by.
+    """
+
+    def __init__(
+        self,
+        representatives: npt.NDArray[np.float32],
+        centers: npt.NDArray[np.float32],
+        starts: npt.NDArray[np.int64],
+        lists: Ids,
+        n_neighbors: int,
+        exact: bool,
+    ) -> None:
+        self.representatives = representatives
+        self.centers = centers
+        self.starts = starts
+        self.lists = lists
+        self.n_neighbors = n_neighbors
+        self.exact = exact
+
+    @classmethod
+    def build(
+        cls,
+        representatives: npt.NDArray[np.float32],
+        n_neighbors: int,
+        neighborhood_factor: int,
+        exact: bool,
+        random: np.random.Generator,
+        engine: ThreadEngine,
+    ) -> RepresentativeIndex:
+        """Group representatives into floor(sqrt(p)) rep-clusters and list the K' nearest of each.
+
+        Representatives are put in the order of their rep-clusters: near ones get near ids, which the p x p reduction
+        likes too. `n_neighbors` and the length of the lists are cut to p where there are fewer representatives.
+        """
+        p = len(representatives)
+        rows = ArrayRows(representatives)
+        start = random_centers(rows, int(np.sqrt(p)), random)
+        found = lloyd(RowPoints(rows), start, engine, max_iter=REP_CLUSTER_ITERATIONS)
+        order = np.argsort(found.labels, kind="stable")
+        used = np.flatnonzero(found.counts)
+        starts = np.concatenate([[0], np.cumsum(found.counts[used])]).astype(np.int64)
+        representatives = representatives[order]
+        n_neighbors = min(n_neighbors, p)
+        lists = nearest_lists(representatives, min(p, neighborhood_factor * n_neighbors + 1))
+        return cls(representatives, found.means[used], starts, lists, n_neighbors, exact)
+
+    def query(self, block: Block) -> tuple[Ids, Squares]:
+        """Ids (n, K) of the nearest representatives, nearest first, and squared distances (n, K)."""
+        n, K = block.shape[0], self.n_neighbors
+        ids = np.empty((n, K), dtype=np.uint16)
+        sq = np.empty((n, K), dtype=np.float32)
+        self.query_into(block, ids, sq)
+        return ids, sq
+
+    def query_into(self, block: Block, ids: Ids, sq: Squares) -> None:
+        """`query`, written to `ids` and `sq`."""
+        if scipy.sparse.issparse(block):
+            self._query_sparse(block, ids, sq)
+        elif self.exact and not self._exact_by_lists:
+            self._query_products(block, ids, sq)
+        elif self.by_tiles:
+            self._query_tiles(block, ids, sq)
+        else:
+            self._query_lists(block, ids, sq)
+
+    def measure(self, block: npt.NDArray[np.float32], ids: Ids) -> Squares:
+        """Squared distances that `query` gave beside `ids`, bit for bit; only where the search is `by_tiles`."""
+        sq = np.empty(ids.shape, dtype=np.float32)
+        search.measure(block, self._even_features[1], ids, sq)
+        return sq
+
+    def _query_tiles(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
+        n, K = ids.shape
+        centers, R = self._even_features
+        groups, owners = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+        to_owner = np.empty(n, dtype=np.float32)
+        assign_direct(block, centers, groups, to_owner)
+        tile = search.tile_room(R)
+        best = np.empty((K, search.TILE), dtype=np.float32), np.empty((K + 1, search.TILE), dtype=np.int32)
+        by_group = search.rows_by_key(groups, len(centers))
+        search.nearest_in_group_tiles(block, *by_group, R, self.starts, tile, best[1][0], owners, to_owner)
+        by_owner = search.rows_by_key(owners, len(R))
+        search.search_tiles(block, *by_owner, to_owner, R, *self._neighborhoods, tile, *best, ids, sq)
+
+    def _query_lists(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
+        n, R = len(block), self.representatives
+        groups, owners = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+        to_owner = np.empty(n, dtype=np.float32)
+        shadows, lengths = self._shadow.cast(block)
+        slack, error = self._shadow.slack, rounding_bound(shadows.shape[1])
+        table, half_norms = self._center_products
+        scores = shadows @ table
+        products = scores, scores.view(np.int32)
+        assign_dense_products(block, self.centers, *products, half_norms, lengths, slack, error, groups, to_owner)
+        rows, points = (block, shadows, lengths, slack), (R, self._shadows)
+        order = np.argsort(groups, kind="stable")
+        search.nearest_in_group(*rows, order, *points, self.starts, groups, owners, to_owner)
+        order = np.argsort(owners, kind="stable")
+        search.search_lists(*rows, order, *points, owners, to_owner, *self._neighborhoods, ids, sq)
+
+    def _query_products(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
+        table, half_norms = self._products
+        slack, error = self._shadow.slack, rounding_bound(len(table))
+        for low in range(0, len(block), PRODUCT_ROWS):
+            part = slice(low, low + PRODUCT_ROWS)
+            shadows, lengths = self._shadow.cast(block[part])
+            rows = block[part], self.representatives, shadows @ table
+            search.search_products(*rows, half_norms, lengths, slack, error, ids[part], sq[part])
+
+    def _query_sparse(self, block: Any, ids: Ids, sq: Squares) -> None:
+        table, norms = self._sparse_table
+        matrix = block.indptr, block.indices, block.data
+        products = np.empty((block.shape[0], table.shape[1]), dtype=np.float32)
+        sparse_products(*matrix, table, products)
+        error = rounding_bound(int(np.diff(block.indptr).max(initial=0)))
+        search_sparse(*matrix, products, table, norms, self.starts, self.lists, self.exact, error, ids, sq)
+
+    @property
+    def by_tiles(self) -> bool:
+        """Whether dense rows are searched by tiles, as those of few features are."""
+        return self.representatives.shape[1] <= FEW_FEATURES and (not self.exact or self._exact_by_lists)
+
+    @property
+    def _exact_by_lists(self) -> bool:
+        p, d = self.representatives.shape
+        return d <= FEW_FEATURES and p <= EXACT_LIST_REPRESENTATIVES
+
+    @lazy
+    def _even_features(self) -> tuple[npt.NDArray[Any], ...]:
+        """Centres of the rep-clusters and representatives as the kernels for few features want them."""
+        return search.even_features(self.centers), search.even_features(self.representatives)
+
+    @lazy
+    def _neighborhoods(self) -> tuple[Ids, npt.NDArray[np.float32]]:
+        """The lists to scan (all representatives if the search is exact), and distances from their owners."""
+        R = self.representatives
+        lists = nearest_lists(R, len(R)) if self.exact else self.lists
+        reach = np.empty(lists.shape, dtype=np.float32)
+        step = max(1, 2**20 // (lists.shape[1] * R.shape[1]))
+        for low in range(0, len(R), step):
+            part = slice(low, low + step)
+            reach[part] = np.sqrt(((R[lists[part]] - R[part, None, :]) ** 2).sum(axis=2))
+        return lists, reach
+
+    @lazy
+    def _shadow(self) -> Shadow:
+        return Shadow.of(self.representatives)
+
+    @lazy
+    def _shadows(self) -> npt.NDArray[np.float32]:
+        """Shadows of the representatives."""
+        return self._shadow.cast(self.representatives)[0]
+
+    @lazy
+    def _products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Shadows of the representatives as columns, and half their squared lengths."""
+        table, norms = shadow_table(self._shadow, self.representatives)
+        return table, (0.5 * norms).astype(np.float32)
+
+    @lazy
+    def _center_products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Shadows of the rep-clusters' centres as columns, and half their squared lengths."""
+        table, norms = shadow_table(self._shadow, self.centers)
+        return table, (0.5 * norms).astype(np.float32)
+
+    @lazy
+    def _sparse_table(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
+        """Representatives and rep-cluster centres as columns, and their squared lengths."""
+        both = np.concatenate([self.representatives, self.centers])
+        return np.ascontiguousarray(both.T), _squared_lengths(both)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave derived tables out of pickles."""
+        kept = ("representatives", "centers", "starts", "lists", "n_neighbors", "exact")
+        return {name: self.__dict__[name] for name in kept}
+
+
+def rounding_bound(terms: int) -> np.float32:
+    """Bound of the rounding of a float32 sum of products, relative to the squared lengths of the factors."""
+    return np.float32(2 * (terms + 4) * np.finfo(np.float32).eps)
+
+
+def _squared_lengths(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    return np.einsum("ij,ij->i", points, points, dtype=np.float64)
+
+
+def nearest_lists(points: npt.NDArray[np.float32], length: int) -> Ids:
+    """Ids of the `length` nearest points of each point, itself first."""
+    p, d = points.shape
+    gram = np.zeros((p, p))
+    for low in range(0, d, 4096):  # a slice of features at a time: d may be a vocabulary
+        part = points[:, low : low + 4096].astype(np.float64)
+        gram += part @ part.T
+    norms = np.diagonal(gram).copy()
+    sq = norms[:, None] - 2.0 * gram + norms
+    np.fill_diagonal(sq, -np.inf)
+    if length < p:
+        ids = np.argpartition(sq, length - 1, axis=1)[:, :length]
+        ids.sort(axis=1)
+    else:
+        ids = np.broadcast_to(np.arange(p), (p, p))
+    order = np.argsort(np.take_along_axis(sq, ids, axis=1), axis=1, kind="stable")
+    return np.ascontiguousarray(np.take_along_axis(ids, order, axis=1), dtype=np.uint16)

@@ -1,0 +1,1 @@
+"""Files of the library itself: atomic writes, temporary files, checkpoints."""

@@ -1,0 +1,432 @@
+"""The commands, from files to files."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+import typing
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from tests.helpers.cli_tools import Shell, circles, read_columns, write_data
+from tests.helpers.common import python
+from ultraspec import USENC, USPEC, datasets, load, metrics
+from ultraspec.cli import _data, _options
+from ultraspec.cli.fit import estimator
+from ultraspec.engines.progress import Silent
+from ultraspec.rows import ArrayRows
+
+
+@pytest.fixture(scope="module")
+def data():
+    return circles()
+
+
+@pytest.fixture
+def shell(capsys, tmp_path, monkeypatch, data):
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path, data[0])
+    np.save(tmp_path / "y.npy", data[1])
+    return Shell(capsys, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return USPEC(3, random_state=0).fit(data[0])
+
+
+@pytest.fixture(scope="module")
+def fitted_ensemble(data):
+    return USENC(3, n_estimators=4, random_state=0).fit(data[0])
+
+
+class TestFit:
+    @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npy", ".npz"])
+    def test_labels_are_those_of_the_library(self, shell, fitted, suffix):
+        shell.fine("fit", "x.npy", "-k", 3, "--seed", 0, "-o", f"labels{suffix}")
+        found = read_columns(shell.folder / f"labels{suffix}")
+        assert list(found) == ["label"]
+        np.testing.assert_array_equal(found["label"], fitted.labels_)
+        if suffix != ".csv":
+            assert found["label"].dtype == np.int32
+
+    @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npz", ".npy"])
+    def test_an_ensemble_gives_confidence_too(self, shell, fitted_ensemble, suffix):
+        words = ["fit", "x.npy", "-k", 3, "--ensemble", "--estimators", 4, "--seed", 0, "-o", f"labels{suffix}"]
+        facts = shell.facts(*words)
+        found = read_columns(shell.folder / f"labels{suffix}")
+        np.testing.assert_array_equal(found["label"], fitted_ensemble.labels_)
+        if suffix != ".npy":
+            np.testing.assert_array_equal(found["confidence"].astype(np.float32), fitted_ensemble.confidence_)
+        assert facts["mean_confidence"] == pytest.approx(fitted_ensemble.confidence_.mean(), abs=1e-5)
+
+    @pytest.mark.parametrize("name", ["x.npy", "x.parquet", "x.csv"])
+    def test_formats_of_the_data_make_no_difference(self, shell, fitted, name):
+        shell.fine("fit", name, "-k", 3, "--seed", 0, "-o", "labels.npy")
+        np.testing.assert_array_equal(np.load("labels.npy"), fitted.labels_)
+
+    def test_result(self, shell, fitted):
+        facts = shell.facts("fit", "x.npy", "-k", 3, "--seed", 0, "-o", "l.npy", "--model", "m.u")
+        sizes = np.bincount(fitted.labels_).tolist()
+        assert (facts["rows"], facts["features"], facts["clusters"], facts["sizes"]) == (2000, 2, 3, sizes)
+        assert facts["sizes"] == np.bincount(np.load("l.npy")).tolist()  # in the order of the labels
+        assert facts["outputs"] == {"labels": str(shell.folder / "l.npy"), "model": str(shell.folder / "m.u")}
+        out = shell.fine("fit", "x.npy", "-k", 3, "--seed", 0)
+        assert re.search(r"^Sizes +" + ", ".join(f"{n:,}" for n in sorted(sizes, reverse=True)), out, re.M)
+        assert "not kept" in out
+
+    def test_a_seed_that_was_not_given_is_shown_and_repeats_the_run(self, shell):
+        seed = shell.facts("fit", "x.npy", "-k", 3, "-o", "a.npy")["seed"]
+        shell.fine("fit", "x.npy", "-k", 3, "-o", "b.npy", "--seed", seed)
+        np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
+
+    def test_auto(self, shell, data):
+        facts = shell.facts("fit", "x.npy", "-k", "auto", "--seed", 0)
+        assert facts["clusters"] == USPEC("auto", random_state=0).fit(data[0]).n_clusters_
+
+    def test_columns_by_name_and_by_number(self, shell, data):
+        np.savetxt("bare.csv", data[0], delimiter=",", fmt="%.9g")
+        for name, columns in (("x.parquet", "x1,x0"), ("x.csv", "x1,x0"), ("x.npy", "1,0"), ("bare.csv", "1,0")):
+            shell.fine("fit", name, "--columns", columns, "-k", 3, "--seed", 0, "-o", "l.npy", "--force")
+            expected = USPEC(3, random_state=0).fit_predict(data[0][:, ::-1])
+            np.testing.assert_array_equal(np.load("l.npy"), expected)
+
+    def test_csv_of_other_habits(self, shell, data, fitted):
+        lines = [";".join(f"{x:.9g}".replace(".", ",") for x in row) for row in data[0]]
+        (shell.folder / "t.csv").write_text("\n".join(lines))
+        words = ["fit", "t.csv", "-k", 3, "--seed", 0, "-o", "l.npy", "--report", "r.html"]
+        line = shell.refused(*words)
+        assert line.endswith("Try --delimiter=';' and --decimal=','.")
+        code, _, err = shell(*words, "--delimiter", ";", "--decimal", ",")
+        assert code == 0
+        assert "warning" not in err
+        np.testing.assert_array_equal(np.load("l.npy"), fitted.labels_)
+        page = (shell.folder / "r.html").read_text(encoding="utf-8")
+        assert "--delimiter &#x27;;&#x27; --decimal ," in page
+
+    def test_guesses_about_a_csv_are_told(self, shell):
+        (shell.folder / "t.csv").write_text("\n".join(["2019,2020", *(f"{i % 7},{i % 5}" for i in range(50))]))
+        assert "If that is wrong, pass --header; if it is right, --no-header" in shell("fit", "t.csv", "-k", 2)[2]
+        (shell.folder / "t.csv").write_text("\n".join([",x,y", *(f"{i},{i % 7},{i % 5}" for i in range(50))]))
+        assert "choose columns by number, as in --columns 0,1." in shell("fit", "t.csv", "-k", 2)[2]
+        assert shell.facts("fit", "t.csv", "-k", 2)["features"] == 2
+        assert shell.facts("fit", "t.csv", "-k", 2, "--columns", "0,1,2")["features"] == 3
+
+    def test_an_array_of_an_archive(self, shell, data, fitted):
+        np.savez("two.npz", other=np.zeros((5, 2)), mine=data[0])
+        shell.fine("fit", "two.npz", "--array", "mine", "-k", 3, "--seed", 0, "-o", "l.npy")
+        np.testing.assert_array_equal(np.load("l.npy"), fitted.labels_)
+
+    def test_checkpoint(self, shell, fitted_ensemble):
+        words = ["fit", "x.npy", "-k", 3, "--ensemble", "-m", 4, "--seed", 0, "--checkpoint", "members"]
+        shell.fine(*words, "-o", "a.npy")
+        assert len(list(shell.folder.glob("members/member-*.npz"))) == 4
+        shell.fine(*words, "-o", "b.npy")
+        np.testing.assert_array_equal(np.load("a.npy"), fitted_ensemble.labels_)
+        np.testing.assert_array_equal(np.load("b.npy"), fitted_ensemble.labels_)
+
+    def test_a_checkpoint_without_a_seed_shows_one_and_goes_on_with_it(self, shell):
+        words = ["fit", "x.npy", "-k", 3, "--ensemble", "-m", 4]
+        seed = shell.facts(*words, "--checkpoint", "members", "-o", "a.npy")["seed"]
+        (shell.folder / "members" / "member-0002.npz").unlink()
+        assert f"Seed        {seed}\n" in shell.fine(*words, "--checkpoint", "members", "-o", "b.npy")
+        shell.fine(*words, "--seed", seed, "-o", "c.npy")
+        np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
+        np.testing.assert_array_equal(np.load("a.npy"), np.load("c.npy"))
+
+    @pytest.mark.parametrize(
+        "words",
+        [["--discretize", "consensus", "--graph-rows", "1_500"], ["--ensemble", "-m", 4, "--consensus", "average"]],
+    )
+    def test_other_ways_to_find_clusters(self, shell, data, words):
+        shell.fine("fit", "x.npy", "-k", 3, "--seed", 0, *words, "-o", "a.npy", "--report", "r.html")
+        if "--ensemble" in words:
+            model = USENC(3, n_estimators=4, consensus="average", random_state=0)
+        else:
+            model = USPEC(3, discretize="consensus", graph_rows=1500, random_state=0)
+        np.testing.assert_array_equal(np.load("a.npy"), model.fit_predict(data[0]))
+        again = re.search(r"ultraspec fit x\.npy[^<\n]*", (shell.folder / "r.html").read_text(encoding="utf-8"))
+        shell.fine(*shlex.split(again[0])[1:], "-o", "b.npy")
+        np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
+
+    def test_the_report_of_other_rows_does_not_name_them_as_the_fitted_ones(self, shell, data):
+        np.save("some.npy", data[0][:500])
+        shell.fine("fit", "x.npy", "-k", 3, "--seed", 0, "--model", "m.u")
+        for name, fitted in (("x.npy", True), ("some.npy", False)):
+            shell.fine("report", "m.u", name, "-o", "r.html", "--force")
+            page = (shell.folder / "r.html").read_text(encoding="utf-8")
+            assert (f"ultraspec fit {name} -k 3" in page) == fitted
+            assert ("# DATA: the 2,000 rows that were fitted" in page) != fitted
+
+    def test_the_report_tells_the_command_that_repeats_the_run(self, shell):
+        import html
+
+        words = ["fit", "x.parquet", "-k", 4, "--exact", "--neighbors", 6, "--columns", "x1,x0", "--scale", "standard"]
+        shell.fine(*words, "-o", "a.npy", "--report", "r.html")
+        page = html.unescape((shell.folder / "r.html").read_text(encoding="utf-8"))
+        again = re.search(r"ultraspec fit x\.parquet[^<\n]*", page)
+        shell.fine(*shlex.split(again[0])[1:], "-o", "b.npy")
+        np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
+
+
+class TestOptions:
+    VALUES: typing.ClassVar = {
+        "clusters": 4,
+        "estimators": 7,
+        "base_clusters": (5, 9),
+        "member_iterations": 6,
+        "checkpoint": "folder",
+        "representatives": 300,
+        "neighbors": 4,
+        "selection": "random",
+        "candidate_factor": 5,
+        "exact": "exact",
+        "neighborhood_factor": 8,
+        "metric": "cosine",
+        "starts": 2,
+        "iterations": 50,
+        "regularization": 0.5,
+        "discretize": "consensus",
+        "graph_rows": 999,
+        "consensus": "average",
+        "seed": 11,
+        "jobs": 1,
+    }
+
+    def test_every_option_reaches_its_parameter(self):
+        for ensemble, others in ((True, _options.OF_SINGLES), (False, _options.OF_ENSEMBLES)):
+            values = {option: value for option, value in self.VALUES.items() if option not in others}
+            model = estimator(values, ensemble=ensemble)
+            for option, value in values.items():
+                assert getattr(model, _options.PARAMETERS[option]) == value
+
+    def test_every_parameter_has_an_option(self):
+        known = {*inspect.signature(USENC).parameters, *inspect.signature(USPEC).parameters} - {"verbose"}
+        assert set(_options.PARAMETERS.values()) == known
+        assert set(self.VALUES) == set(_options.PARAMETERS)
+
+    def test_options_that_are_not_given_leave_the_defaults(self):
+        model = estimator({"clusters": 8, "seed": None, "jobs": None}, ensemble=False)
+        assert model.get_params() == USPEC(random_state=model.random_state).get_params()
+        assert isinstance(model.random_state, int)
+
+    def test_the_help_tells_the_defaults(self):
+        both = {**inspect.signature(USPEC).parameters, **inspect.signature(USENC).parameters}
+        defaults = {name: p.default for name, p in both.items()}
+        told = 0
+        for kind in vars(_options).values():
+            for option in getattr(kind, "__metadata__", ()):
+                decls = [option.default, *(getattr(option, "param_decls", None) or ())]  # typer keeps the first apart
+                name = next((d for d in decls if str(d).startswith("--")), "")
+                parameter = _options.PARAMETERS.get(name.strip("-").replace("-", "_"))
+                found = re.search(r"Default ([\w.,]+)\.$", option.help or "")
+                if parameter in defaults and found and parameter not in ("random_state", "n_jobs"):
+                    default = defaults[parameter]
+                    text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+                    assert found[1] == text, name
+                    told += 1
+        assert told >= 10
+
+    def test_names_of_the_synthetic_sets(self):
+        from ultraspec.cli import _app
+
+        assert _app.SETS == datasets.SYNTHETIC
+
+
+class TestPredict:
+    @pytest.mark.parametrize("more", [[], ["--scale", "standard"], ["--ensemble", "-m", 4]], ids=str)
+    @pytest.mark.parametrize("other", ["x.npy", "x.csv"])
+    def test_fitted_rows_get_the_labels_that_they_had(self, shell, more, other):
+        shell.fine("fit", "x.parquet", "-k", 3, "--seed", 0, "-o", "a.npy", "--model", "m.u", *more)
+        facts = shell.facts("predict", "m.u", other, "-o", "b.npy")
+        labels = np.load("a.npy")
+        np.testing.assert_array_equal(np.load("b.npy"), labels)
+        assert facts["sizes"] == np.bincount(labels).tolist()
+
+    def test_a_scaled_model_takes_raw_rows_in_python_too(self, shell, data):
+        X = data[0] * [1000.0, 1.0] + [5.0, 0.0]
+        np.save("wide.npy", X)
+        shell.fine("fit", "wide.npy", "-k", 3, "--seed", 0, "--scale", "standard", "-o", "a.npy", "--model", "m.u")
+        labels = np.load("a.npy")
+        assert metrics.nmi(data[1], labels) > 0.95
+        assert metrics.nmi(data[1], USPEC(3, random_state=0).fit_predict(X)) < 0.5
+        np.testing.assert_array_equal(load("m.u").predict(X), labels)
+
+    def test_columns_are_found_by_name(self, shell, data):
+        shell.fine("fit", "x.parquet", "-k", 3, "--seed", 0, "-o", "a.npy", "--model", "m.u")
+        X = data[0]
+        table = pyarrow.table({"id": ["n"] * len(X), "x1": X[:, 1], "x0": X[:, 0]})
+        pyarrow.parquet.write_table(table, "other.parquet")
+        shell.fine("predict", "m.u", "other.parquet", "-o", "b.npy")
+        np.testing.assert_array_equal(np.load("b.npy"), np.load("a.npy"))
+
+    def test_no_more_than_a_few_blocks_are_read_ahead_of_what_is_written(self, fitted, data):
+        class Counted(ArrayRows):
+            n_read = 0
+
+            def read(self, start, stop):
+                self.n_read += 1
+                return super().read(start, stop)
+
+        rows = Counted(np.tile(data[0], (40, 1)))
+        model = USPEC(3, random_state=0, n_jobs=1).fit(data[0])
+        blocks = _data.label_blocks(model, rows, Silent())
+        first = next(blocks)
+        assert rows.n_read <= _data.SHARE < len(rows.blocks())
+        rest = list(blocks)
+        found = np.concatenate([labels for (labels,) in [first, *rest]])
+        np.testing.assert_array_equal(found, np.tile(fitted.labels_, 40))
+
+    @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npz"])
+    def test_an_ensemble_tells_its_confidence(self, shell, suffix):
+        shell.fine("fit", "x.npy", "-k", 3, "--ensemble", "-m", 4, "--seed", 0, "-o", f"a{suffix}", "--model", "m.u")
+        shell.fine("predict", "m.u", "x.npy", "-o", f"b{suffix}")
+        there, again = read_columns(shell.folder / f"a{suffix}"), read_columns(shell.folder / f"b{suffix}")
+        assert list(there) == list(again) == ["label", "confidence"]
+        for name in there:
+            np.testing.assert_array_equal(there[name], again[name])
+
+
+class TestEvaluate:
+    def test_scores(self, shell, data):
+        labels = np.random.default_rng(0).integers(4, size=len(data[1]))
+        np.save("l.npy", labels)
+        facts = shell.facts("evaluate", "l.npy", "y.npy")
+        for name in ("nmi", "majority_accuracy", "hungarian_accuracy", "ari"):
+            assert facts[name] == getattr(metrics, name)(data[1], labels)
+        assert (facts["rows"], facts["clusters"], facts["classes"]) == (2000, 4, 3)
+        assert f"NMI                 {facts['nmi']:.4f}" in shell.fine("evaluate", "l.npy", "y.npy")
+
+    def test_words_and_columns(self, shell, data):
+        words = np.array(["ant", "bee", "cow"])[data[1]]
+        table = pyarrow.table({"row": np.arange(len(words)), "species": words, "label": data[1]})
+        pyarrow.parquet.write_table(table, "t.parquet")
+        pyarrow.csv.write_csv(table, "t.csv")
+        np.savez("t.npz", X=data[0], y=words)
+        for truth in ("t.parquet:species", "t.csv:species", "t.parquet", "t.npz", "t.npz:y"):
+            assert shell.facts("evaluate", "y.npy", truth)["ari"] == 1.0
+        assert shell.facts("evaluate", "t.parquet", "t.csv", "--column", "species")["ari"] == 1.0
+
+    @pytest.mark.parametrize(("sign", "word"), [(";", ";"), ("\t", "\\t"), ("\t", "tab")])
+    def test_other_delimiters(self, shell, data, sign, word):
+        (shell.folder / "t.csv").write_text("\n".join([f"a{sign}label", *(f"x{sign}{n}" for n in data[1])]))
+        assert shell.facts("evaluate", "y.npy", "t.csv", "--delimiter", word)["ari"] == 1.0
+        assert "must be one character" in shell.refused("evaluate", "y.npy", "t.csv", "--delimiter", ";;")
+
+    def test_lengths_must_agree(self, shell):
+        np.save("short.npy", np.zeros(7, int))
+        assert shell.refused("evaluate", "short.npy", "y.npy").startswith("short.npy has 7 labels and y.npy has 2,000")
+
+
+class TestGenerate:
+    @pytest.mark.parametrize("suffix", [".npy", ".parquet", ".csv"])
+    def test_points_are_those_of_the_library(self, shell, suffix):
+        facts = shell.facts(
+            "generate", "flower", "--rows", "1_000", "--seed", 5, "-o", f"g{suffix}", "--labels", f"c{suffix}"
+        )
+        X, y = datasets.generate("flower", 1000, random_state=5)
+        if suffix == ".npy":
+            found = np.load("g.npy")
+        else:
+            columns = read_columns(shell.folder / f"g{suffix}")
+            assert list(columns) == ["x0", "x1"]
+            found = np.column_stack(list(columns.values())).astype(np.float32)
+        np.testing.assert_array_equal(found, X)
+        np.testing.assert_array_equal(read_columns(shell.folder / f"c{suffix}")["label"], y)
+        assert "reconstruction" in facts["note"]
+
+    def test_several_blocks(self, shell, monkeypatch):
+        monkeypatch.setattr("ultraspec.datasets.synthetic.stream.__defaults__", (None, 300))
+        shell.fine("generate", "tb", "--rows", "1e3", "--seed", 5, "-o", "g.npy", "--labels", "c.npz")
+        blocks = list(datasets.stream("tb", 1000, 5, chunk_rows=300))
+        np.testing.assert_array_equal(np.load("g.npy"), np.concatenate([X for X, _ in blocks]))
+        np.testing.assert_array_equal(np.load("c.npz")["label"], np.concatenate([y for _, y in blocks]))
+
+    def test_says_that_it_is_a_reconstruction(self, shell):
+        assert "reconstruction" in shell.fine("generate", "cc", "--rows", "50", "-o", "g.npy")
+
+    def test_looks_for_room_on_the_disk_first(self, shell):
+        assert "would need about" in shell.refused("generate", "cc", "--rows", "1e14", "-o", "g.npy")
+
+
+class TestOthers:
+    def test_report(self, shell):
+        shell.fine("fit", "x.parquet", "-k", 3, "--seed", 0, "--model", "m.u", "--scale", "standard")
+        shell.fine("report", "m.u", "x.parquet", "-o", "r.html", "--title", "Rings & things")
+        page = (shell.folder / "r.html").read_text(encoding="utf-8")
+        assert page.startswith("<!doctype html>")
+        assert "Rings &amp; things" in page
+        assert "ultraspec fit x.parquet -k 3 --seed 0 --scale standard" in page
+
+    def test_demo(self, shell):
+        out = shell.fine("demo", "--rows", "3e3")
+        assert re.search(r"^NMI +0\.\d{4}|^NMI +1\.0000", out, re.M)
+        for name in ("Time", "Cluster sizes", "True sizes", "Report"):
+            assert re.search(rf"^{name} +\S", out, re.M)
+        assert (shell.folder / "demo-report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+        shell.fine("demo", "--rows", "3e3")  # its own page is drawn anew
+        assert "exists" in shell.refused("demo", "--rows", "3e3", "--report", "demo-report.html")
+        (shell.folder / "demo-report.html").write_text("my own")
+        assert "exists. Pass --force to replace it." in shell.refused("demo", "--rows", "3e3")
+        assert (shell.folder / "demo-report.html").read_text(encoding="utf-8") == "my own"
+        shell.fine("demo", "--rows", "3e3", "--force")
+
+    def test_demo_without_a_page(self, shell):
+        facts = shell.facts("demo", "--rows", "3_000", "--no-report")
+        assert not list(shell.folder.glob("*.html"))
+        assert sum(facts["sizes"]) == sum(facts["true_sizes"]) == 3000
+
+    def test_bench(self, shell):
+        facts = shell.facts("bench", "--quick", "--rows", "2000")
+        times = {name: found["seconds"] for name, found in facts["methods"].items()}
+        assert facts["ratio"] == pytest.approx(times["U-SPEC"] / times["KMeans"], abs=1e-4)
+        assert {"seconds", "runs", "peak_bytes", "nmi"} == set(facts["methods"]["U-SPEC"])
+        out = shell.fine("bench", "--quick", "--rows", "2000")
+        assert [line.split()[0] for line in out.splitlines()] == ["time", "U-SPEC", "KMeans", "Ratio"]
+
+
+def test_help_loads_nothing_heavy():
+    found = python(
+        """
+        import contextlib, io, json, sys
+        from ultraspec.cli import main
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            codes = [main(words) for words in (["--help"], [], ["fit", "--help"], ["--version"], ["fit", "x"])]
+        heavy = [name for name in ("numpy", "sklearn", "numba", "pyarrow", "scipy") if name in sys.modules]
+        print(json.dumps([codes, heavy, "Examples:" in out.getvalue()]))
+        """
+    )
+    assert found == [[0, 0, 0, 0, 2], [], True]
+
+
+@pytest.mark.parametrize("command", ["demo", "fit", "predict", "evaluate", "generate", "report", "bench"])
+def test_every_help_has_examples(shell, command):
+    out = shell.fine(command, "--help")
+    assert re.search(rf"Examples:\s+ultraspec {command}|Examples:\s+ultraspec fit", out)
+
+
+def test_without_typer_the_line_says_what_to_install():
+    found = python(
+        """
+        import contextlib, io, json, sys
+        sys.modules["typer"] = None
+        from ultraspec.cli import main
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            code = main(["demo"])
+        print(json.dumps([code, err.getvalue()]))
+        """
+    )
+    assert found == [2, "ultraspec: error: the command line needs typer: pip install 'ultraspec[cli]'\n"]
+
+
+def test_shell_completion(shell, monkeypatch):
+    monkeypatch.setenv("_ULTRASPEC_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "ultraspec generate f")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    with pytest.raises(SystemExit):
+        shell("generate")
+    assert shell._capsys.readouterr().out.split() == ["flower"]

@@ -1,0 +1,188 @@
+"""What the command line reads and writes beside data: columns in blocks, files of labels, numbers in words."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.helpers.cli_tools import read_columns
+from ultraspec.cli import _options, _targets, _writers
+from ultraspec.cli._label_files import read_labels, split
+from ultraspec.cli._writers import write_columns
+
+SUFFIXES = [".npy", ".npz", ".csv", ".parquet"]
+
+
+class TestWriters:
+    @pytest.mark.parametrize("suffix", SUFFIXES)
+    @given(lengths=st.lists(st.integers(0, 40), min_size=1, max_size=6), group=st.integers(1, 50))
+    def test_blocks_of_any_length(self, tmp_path_factory, suffix, lengths, group):
+        rng = np.random.default_rng(sum(lengths))
+        blocks = [(rng.integers(-5, 9, n).astype(np.int32), rng.random(n, np.float32)) for n in lengths]
+        path = tmp_path_factory.mktemp("w") / f"f{suffix}"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_writers, "GROUP_ROWS", group)
+            types = {"label": np.int32, "confidence": np.float32}
+            write_columns(path, sum(lengths), types, iter(blocks), force=False)
+        found = read_columns(path)
+        np.testing.assert_array_equal(found["label"], np.concatenate([a for a, _ in blocks]))
+        if suffix != ".npy":
+            np.testing.assert_array_equal(
+                found["confidence"].astype(np.float32), np.concatenate([b for _, b in blocks])
+            )
+
+    def test_parquet_has_the_types_that_were_promised(self, tmp_path):
+        types = {"label": np.int32, "confidence": np.float32}
+        write_columns(tmp_path / "f.parquet", 2, types, [(np.array([1, 2]), np.array([0.5, 1.0]))], force=False)
+        schema = pyarrow.parquet.read_schema(tmp_path / "f.parquet")
+        assert schema.field("label").type == pyarrow.int32()
+        assert schema.field("confidence").type == pyarrow.float32()
+
+    def test_large_files_have_several_row_groups(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(_writers, "GROUP_ROWS", 100)
+        blocks = [(np.arange(60, dtype=np.int32),)] * 5
+        write_columns(tmp_path / "f.parquet", 300, {"label": np.int32}, blocks, force=False)
+        groups = pyarrow.parquet.ParquetFile(tmp_path / "f.parquet").metadata
+        assert [groups.row_group(i).num_rows for i in range(groups.num_row_groups)] == [120, 120, 60]
+
+    @pytest.mark.parametrize("suffix", SUFFIXES)
+    @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+    def test_what_ends_early_leaves_nothing(self, tmp_path, suffix, error):
+        def blocks():
+            yield (np.zeros(10, np.int32),)
+            raise error
+
+        path = tmp_path / f"f{suffix}"
+        path.write_bytes(b"old")
+        with pytest.raises(error):
+            write_columns(path, 20, {"label": np.int32}, blocks(), force=True)
+        assert [p.name for p in tmp_path.iterdir()] == [path.name]
+        assert path.read_bytes() == b"old"
+
+    @pytest.mark.parametrize("suffix", SUFFIXES)
+    def test_rows_that_are_missing_are_noticed(self, tmp_path, suffix):
+        with pytest.raises(RuntimeError, match="10 of 20 rows"):
+            write_columns(tmp_path / f"f{suffix}", 20, {"label": np.int32}, [(np.zeros(10, np.int32),)], force=False)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_file_that_appeared_meanwhile_is_not_replaced(self, tmp_path):
+        path = tmp_path / "f.npy"
+
+        def blocks():
+            yield (np.zeros(1, np.int32),)
+            path.write_bytes(b"another's")
+
+        with pytest.raises(FileExistsError):
+            write_columns(path, 1, {"label": np.int32}, blocks(), force=False)
+        assert path.read_bytes() == b"another's"
+        assert list(tmp_path.iterdir()) == [path]
+
+
+class TestLabelFiles:
+    def test_numbers(self, tmp_path):
+        y = np.array([3, 0, -1, 7])
+        np.save(tmp_path / "y.npy", y)
+        np.save(tmp_path / "column.npy", y[:, None].astype(float))
+        np.savez_compressed(tmp_path / "y.npz", X=np.zeros((4, 2)), y=y.astype(np.int8))
+        np.savez(tmp_path / "label.npz", label=y, confidence=np.ones(4))
+        (tmp_path / "y.csv").write_text("3\n0\n-1\n7\n")
+        (tmp_path / "named.csv").write_text("label,confidence\n3,.5\n0,.5\n-1,.5\n7,.5\n")
+        (tmp_path / "two.tsv").write_text("1\t3\n2\t0\n3\t-1\n4\t7\n")
+        (tmp_path / "y.csv.gz").write_bytes(gzip.compress(b"y\n3\n0\n-1\n7\n"))
+        pyarrow.parquet.write_table(pyarrow.table({"y": y}), tmp_path / "y.parquet")
+        names = [
+            "y.npy",
+            "column.npy",
+            "y.npz",
+            "label.npz",
+            "y.csv",
+            "named.csv",
+            "two.tsv:1",
+            "y.csv.gz",
+            "y.parquet",
+        ]
+        for name in names:
+            assert read_labels(str(tmp_path / name)).tolist() == y.tolist(), name
+
+    def test_words_become_numbers(self, tmp_path):
+        words = ["b", "a", "b", "ä"]
+        np.save(tmp_path / "w.npy", np.array(words))
+        (tmp_path / "w.csv").write_text("word\n" + "\n".join(words) + "\n", encoding="utf-8")
+        pyarrow.parquet.write_table(pyarrow.table({"word": words}), tmp_path / "w.parquet")
+        coded = pyarrow.table({"word": pyarrow.array(words).dictionary_encode()})
+        pyarrow.parquet.write_table(coded, tmp_path / "coded.parquet")
+        pyarrow.parquet.write_table(pyarrow.table({"truth": [True, False, True]}), tmp_path / "bool.parquet")
+        for name in ("w.npy", "w.csv", "w.parquet", "coded.parquet"):
+            found = read_labels(str(tmp_path / name))
+            assert found[0] == found[2] != found[1]
+            assert len(set(found.tolist())) == 3
+        assert read_labels(str(tmp_path / "bool.parquet")).tolist() == [1, 0, 1]
+
+    def test_empty_words_are_missing(self, tmp_path):
+        (tmp_path / "w.csv").write_text("a,word\n1,x\n2,\n")
+        with pytest.raises(ValueError, match="1 missing labels, the first in row 1"):
+            read_labels(f"{tmp_path}/w.csv:word")
+
+    def test_nothing_is_unpickled(self, tmp_path):
+        np.save(tmp_path / "o.npy", np.array([object()]), allow_pickle=True)
+        with pytest.raises(ValueError, match="cannot be read"):
+            read_labels(str(tmp_path / "o.npy"))
+
+    def test_a_colon_in_the_name_of_a_file(self, tmp_path):
+        path = tmp_path / "a:b.npy"
+        np.save(path, np.arange(3))
+        assert read_labels(str(path)).tolist() == [0, 1, 2]
+        assert split(f"{tmp_path}/t.parquet:c")[1] == "c"
+        assert split("C:data.npy")[1] is None
+
+
+class TestWords:
+    @given(st.integers(1, 10**12))
+    def test_whole_numbers_in_all_their_forms(self, number):
+        for text in (str(number), f"{number:_}", f"{number:,}", f"{number}e0", f"{number}.0", f"{number}e3"):
+            assert _options.whole(text, "--rows") == number * (1000 if text.endswith("e3") else 1)
+
+    @pytest.mark.parametrize(("text", "number"), [("1e6", 10**6), ("1.5e3", 1500), ("2E+2", 200), ("0.5e1", 5)])
+    def test_powers_of_ten(self, text, number):
+        assert _options.whole(text, "--rows") == number
+
+    @pytest.mark.parametrize("text", ["", "x", "1.5", "-3", "1e-3", "inf", "nan", "1e400", "0x10", "1e6e", "٣"])
+    def test_what_is_no_whole_number(self, text):
+        with pytest.raises(ValueError, match="--rows"):
+            _options.whole(text, "--rows")
+
+    def test_room_is_counted_per_disk(self, tmp_path):
+        import shutil
+
+        free = shutil.disk_usage(tmp_path).free
+        _targets.check_room({tmp_path / "a.npy": 10})
+        with pytest.raises(OSError, match="would need about"):
+            _targets.check_room({tmp_path / "a.npy": int(free * 0.6), tmp_path / "b.npy": int(free * 0.6)})
+
+    @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet"])
+    @pytest.mark.parametrize("confidence", [False, True])
+    def test_files_that_fit_are_not_refused(self, tmp_path, monkeypatch, suffix, confidence):
+        """A disk with a little more room than the file takes will do (text: more digits); a third of it will not."""
+        n, rng = 50_000, np.random.default_rng(0)
+        columns = [rng.integers(40, size=n).astype(np.int32), (rng.integers(1, 21, size=n) / 20).astype(np.float32)]
+        types = {"label": np.int32, "confidence": np.float32} if confidence else {"label": np.int32}
+        path = tmp_path / f"l{suffix}"
+        write_columns(path, n, types, [tuple(columns[: len(types)])], force=False)
+        needed = path.stat().st_size + 4 * n * (suffix == ".npz" and confidence)
+        if suffix == ".parquet":
+            needed = 4 * n * len(types) * 1.1  # compressed by how much, nobody knows before
+        room = {path: _targets.label_room(path, n, confidence=confidence)}
+        for share, fits in ((2.6 if suffix == ".csv" else 1.1, True), (0.3, False)):
+            monkeypatch.setattr(
+                _targets.shutil, "disk_usage", lambda _, free=needed * share: SimpleNamespace(free=free)
+            )
+            with contextlib.nullcontext() if fits else pytest.raises(OSError, match="would need about"):
+                _targets.check_room(room)

@@ -1,0 +1,257 @@
+"""How commands end, and what they show meanwhile: progress, warnings, bugs, signals, full disks."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.helpers.cli_tools import Shell, circles, start, write_data
+from ultraspec import USPEC
+from ultraspec.cli import _screen
+from ultraspec.cli._errors import in_own_words
+from ultraspec.cli._screen import Bar, Screen
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+
+
+@pytest.fixture
+def shell(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path, circles()[0])
+    return Shell(capsys, tmp_path)
+
+
+class TestShown:
+    def test_a_log_gets_a_line_for_every_phase(self, shell):
+        code, out, err = shell("fit", "x.npy", "-k", 3, "--scale", "standard")
+        assert code == 0
+        names = [line.split()[1] for line in err.splitlines()]
+        phases = ["survey", "representatives", "neighbors", "graph", "eigenvectors", "labels"]
+        assert names == ["scale", *phases]
+        assert "\033" not in err + out
+        assert "\r" not in err + out
+
+    def test_quiet(self, shell):
+        for words in (["fit", "x.csv", "-k", 3, "--model", "m.u"], ["predict", "m.u", "x.csv", "-o", "l.npy"]):
+            code, out, err = shell(*words, "--quiet")
+            assert (code, err) == (0, "")
+            assert out
+
+    def test_json_is_all_that_standard_output_gets(self, shell):
+        words = ["fit", "x.npy", "-k", 3, "--model", "m.u", "-o", "l.npy", "--report", "r.html", "--json"]
+        code, out, err = shell(*words)
+        assert code == 0
+        assert json.loads(out)["command"] == "fit"
+        assert "survey" in err
+
+    def test_warnings_take_one_line(self, shell):
+        rng = np.random.default_rng(0)
+        X = np.concatenate([rng.normal(size=(100, 2)) + 1000 * i for i in range(6)])
+        np.save("far.npy", X)
+        code, out, err = shell("fit", "far.npy", "-k", 2, "--seed", 0, "-q", "--json")
+        assert code == 0
+        lines = err.splitlines()
+        assert len(lines) == 1
+        assert lines[0].startswith("ultraspec: warning: The graph is in ")
+        assert "raise --clusters" in lines[0]
+        assert "n_clusters" not in lines[0]
+        assert json.loads(out)["clusters"] == 2
+
+    def test_a_terminal_gets_a_bar_within_its_width(self):
+        from rich.console import Console
+
+        screen = io.StringIO()
+        bar = Bar("USENC", Console(file=screen, force_terminal=True, width=60, color_system=None))
+        with bar.phase("members"):
+            bar.begin_pass(20)
+            bar._pass_started -= 30.0  # as if it ran for long
+            bar.note("neighbors")
+            for _ in range(5):
+                bar.advance()
+            bar._progress.refresh()
+            bar.expect(7200.4)
+            bar.advance()
+            bar._progress.refresh()
+        shown = screen.getvalue()
+        assert "5 of 20, neighbors, 1 min 30 s left" in shown
+        assert "6 of 20, neighbors, 2 h 00 min left" in shown
+        assert "USENC  members" in shown.splitlines()[-1]
+        assert "\033[?25h" in shown  # the cursor is back
+
+    def test_a_terminal_sees_how_far_a_table_is_read(self, tmp_path, monkeypatch):
+        from rich.console import Console
+
+        from ultraspec import open_rows
+        from ultraspec.rows import csv
+
+        path = tmp_path / "long.csv"
+        path.write_text("a,b\n" + "1.5,2.5\n" * 10_000)
+        monkeypatch.setattr(csv, "BLOCK_BYTES", (8192,))
+        shown = io.StringIO()
+        monkeypatch.setattr(
+            _screen, "terminal", lambda: Console(file=shown, force_terminal=True, width=60, color_system=None)
+        )
+        monkeypatch.setattr(_screen, "QUICK", 0.0)
+        moves = []
+        monkeypatch.setattr(Bar, "_update", lambda bar: moves.append((bar._done, bar._total)))
+        with Screen().reading(path), open_rows(path) as rows:
+            assert rows.n_rows == 10_000
+        assert moves == [(i, 1000) for i in range(1, 1001)]
+        assert "Reading  long.csv" in shown.getvalue().splitlines()[-1]
+        moves.clear()
+        with open_rows(path):
+            assert not moves  # nobody listens any more
+
+    def test_words_of_the_library_become_options(self):
+        text = "n_neighbors=9 is more than n_representatives=5.\nChoose columns=['a', 'b c'], or array=..."
+        assert in_own_words(text) == (
+            "--neighbors=9 is more than --representatives=5. Choose --columns a,b c, or --array=..."
+        )
+        assert in_own_words("the metric of neighbors") == "the metric of neighbors"
+
+
+class TestEnds:
+    def test_a_bug_asks_to_be_reported(self, shell, monkeypatch):
+        def broken(*_):
+            raise ZeroDivisionError("so it is")
+
+        monkeypatch.setattr(USPEC, "fit", broken)
+        code, out, err = shell("fit", "x.npy", "-k", 3, "-q")
+        assert (code, out) == (1, "")
+        assert err == (
+            "ultraspec: error: this is a bug, please report it: ZeroDivisionError: so it is Run it with --debug to "
+            "see where.\n"
+        )
+        code, out, err = shell("fit", "x.npy", "-k", 3, "-q", "--debug")
+        assert code == 1
+        assert "in broken" in err
+
+    def test_what_other_libraries_refuse_is_a_bug_of_ours(self, shell, monkeypatch):
+        monkeypatch.setattr(USPEC, "fit", lambda *_: json.loads("{"))
+        assert shell("fit", "x.npy", "-k", 3, "-q")[0] == 1
+
+    def test_interrupted(self, shell, monkeypatch):
+        def stop(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(USPEC, "fit", stop)
+        code, out, err = shell("fit", "x.npy", "-k", 3, "-o", "l.npy", "-q")
+        assert (code, out, err) == (130, "", "ultraspec: interrupted\n")
+        assert not (shell.folder / "l.npy").exists()
+
+    @posix
+    def test_interrupted_from_the_keyboard(self, tmp_path):
+        process = start("generate", "cc", "--rows", "4e8", "-o", tmp_path / "x.npy", "--labels", tmp_path / "y.npy")
+        wait_for_scratch(tmp_path, process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        assert err.splitlines()[-1] == "ultraspec: interrupted"
+        assert out == ""
+        assert os.listdir(tmp_path) == []
+
+    @posix
+    @pytest.mark.parametrize("suffix", [".npy", ".parquet", ".csv"])
+    def test_killed_while_writing(self, tmp_path, suffix):
+        process = start("generate", "cc", "--rows", "4e8", "-o", tmp_path / f"x{suffix}", "-q")
+        wait_for_scratch(tmp_path, process)
+        process.kill()
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+        assert all(name.endswith(".tmp") for name in os.listdir(tmp_path))
+        if hasattr(os, "O_TMPFILE"):
+            assert os.listdir(tmp_path) == []
+
+    @posix
+    def test_killed_while_fitting_over_an_old_file(self, tmp_path):
+        write_data(tmp_path, circles(300_000)[0])
+        (tmp_path / "l.npy").write_bytes(b"old")
+        words = ["--ensemble", "-k", 3, "-o", tmp_path / "l.npy", "--force", "--checkpoint", tmp_path / "members"]
+        process = start("fit", tmp_path / "x.npy", *words)
+        while "survey" not in process.stderr.readline():
+            assert process.poll() is None
+        process.kill()
+        process.communicate(timeout=60)
+        assert (tmp_path / "l.npy").read_bytes() == b"old"
+
+    @posix
+    @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet", ".csv"])
+    def test_a_full_disk(self, tmp_path, suffix):
+        """The system refuses larger files, as a full disk does, when some of it is already written."""
+        code = f"""
+            import resource, sys
+            resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+            from ultraspec.cli import main
+            sys.exit(main(["generate", "cc", "--rows", "200_000", "-o", "x.npy", "--labels", "y{suffix}"]
+                if {suffix == ".npz"} else ["generate", "cc", "--rows", "200_000", "-o", "x{suffix}"]))
+        """
+        done = subprocess.run(
+            [sys.executable, "-c", "\n".join(line.strip() for line in code.strip().splitlines())],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 2, done.stderr
+        line = done.stderr.splitlines()[-1]
+        assert line.startswith("ultraspec: error: ")
+        assert "cannot be written: File too large." in line
+        assert str(tmp_path) in line
+        assert done.stdout == ""
+        assert os.listdir(tmp_path) == []
+
+    @posix
+    @pytest.mark.parametrize("option", ["--model", "--report"])
+    def test_a_full_disk_for_models_and_reports(self, shell, option):
+        import resource
+
+        shell.fine("fit", "x.npy", "-k", 3)  # whatever is compiled is written now
+        before = shell.listing()
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, limits[1]))
+        try:
+            code, out, err = shell("fit", "x.npy", "-k", 3, option, "page.html", "-q")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert (code, out) == (2, "")
+        assert err == f"ultraspec: error: {shell.folder / 'page.html'} cannot be written: File too large.\n"
+        assert shell.listing() == before
+
+    @posix
+    def test_a_reader_that_stops_reading(self, tmp_path):
+        write_data(tmp_path, circles()[0])
+        process = start("fit", tmp_path / "x.npy", "-k", 3, "-q")
+        process.stdout.close()
+        err = process.stderr.read()
+        process.stderr.close()
+        assert process.wait(timeout=60) == 141
+        assert err == ""
+
+
+def scratch_sizes(folder, process):
+    """Sizes of the files that a command is writing: those with a name to be replaced, and those without any."""
+    yield from (path.stat().st_size for path in folder.glob(".ultraspec-*.tmp"))
+    for opened in Path(f"/proc/{process.pid}/fd").glob("*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(opened).startswith(f"{folder}/"):
+                yield opened.stat().st_size
+
+
+def wait_for_scratch(folder, process, n_bytes=2**20):
+    """Wait until a command has written some of its output."""
+    until = time.monotonic() + 60
+    while not any(size > n_bytes for size in scratch_sizes(folder, process)):
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < until
+        time.sleep(0.01)

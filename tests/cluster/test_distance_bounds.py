@@ -1,0 +1,91 @@
+"""Shadows never make a distance longer, and change no result."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ultraspec import USPEC
+from ultraspec.cluster.distance_bounds import LEAST_FEATURES, SLACK, Shadow
+from ultraspec.cluster.kmeans import RowPoints, lloyd
+from ultraspec.rows import ArrayRows
+from ultraspec.spectral.neighbors import RepresentativeIndex
+
+
+def low_rank(n, d, rank, noise, seed):
+    """Rows near a plane of `rank` dimensions."""
+    random = np.random.default_rng(seed)
+    rows = random.normal(size=(n, rank)) @ random.normal(size=(rank, d)) + noise * random.normal(size=(n, d))
+    return rows.astype(np.float32)
+
+
+def distances(a, b):
+    return np.sqrt(((a[:, None, :].astype(np.float64) - b) ** 2).sum(axis=2))
+
+
+@given(
+    d=st.integers(LEAST_FEATURES, 200),
+    rank=st.integers(1, 60),
+    noise=st.sampled_from([0.0, 1e-3, 0.3]),
+    offset=st.sampled_from([0.0, 30.0]),
+    seed=st.integers(0, 1000),
+)
+def test_shadow_distances_are_no_longer_than_the_true_ones(d, rank, noise, offset, seed):
+    X = low_rank(200, d, rank, noise, seed) + np.float32(offset)
+    shadow = Shadow.of(X)
+    shadows, squared_lengths = shadow.cast(X)
+    lengths = np.linalg.norm(X.astype(np.float64), axis=1)
+    np.testing.assert_allclose(np.sqrt(squared_lengths), lengths, rtol=1e-5)
+    if shadow.basis is None:
+        assert shadows is X
+        assert shadow.slack == 0
+        return
+    np.testing.assert_allclose(np.linalg.norm(shadows, axis=1), lengths, rtol=1e-5)
+    longer = distances(shadows, shadows) - distances(X, X)
+    assert (longer <= SLACK * (lengths[:, None] + lengths)).all()
+
+
+def test_rows_without_main_directions_are_their_own_shadows():
+    random = np.random.default_rng(0)
+    assert Shadow.of(random.normal(size=(2000, 300)).astype(np.float32)).basis is None
+    assert Shadow.of(low_rank(2000, 300, 20, 0.1, 0)).basis is not None
+    assert Shadow.of(low_rank(2000, LEAST_FEATURES - 1, 20, 0.1, 0)).basis is None
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_search_with_shadows_finds_what_the_definition_finds(exact, seed, engine):
+    X = low_rank(700, 130, 25, 0.2, seed)
+    index = RepresentativeIndex.build(X[:160], 5, 3, exact, np.random.default_rng(seed), engine)
+    assert index._shadow.basis is not None
+    ids, sq = index.query(X)
+    other = RepresentativeIndex(
+        index.representatives, index.centers, index.starts, index.lists, index.n_neighbors, exact
+    )
+    other.__dict__["_shadow"] = Shadow()  # full rows throughout
+    expected_ids, expected_sq = other.query(X)
+    np.testing.assert_array_equal(ids, expected_ids)
+    np.testing.assert_array_equal(sq, expected_sq)
+    if exact:
+        true_ids = np.argsort(distances(X, index.representatives), axis=1, kind="stable")[:, :5]
+        assert (ids == true_ids).mean() > 0.999
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_kmeans_with_shadows_is_kmeans(seed, engine):
+    X = low_rank(1500, 110, 15, 0.3, seed)
+    with_shadow = lloyd(RowPoints(ArrayRows(X), Shadow.of(X)), X[:60], engine, max_iter=8)
+    without = lloyd(RowPoints(ArrayRows(X)), X[:60], engine, max_iter=8)
+    np.testing.assert_array_equal(with_shadow.labels, without.labels)
+    np.testing.assert_array_equal(with_shadow.centers, without.centers)
+
+
+@pytest.mark.parametrize("neighbors", ["approx", "exact"])
+def test_predict_repeats_the_fit(neighbors):
+    X = low_rank(3000, 150, 10, 0.2, 0)
+    X[:1500] += 3
+    model = USPEC(2, n_representatives=200, neighbors=neighbors, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(model.predict(X[::7]), model.labels_[::7])

@@ -1,0 +1,557 @@
+"""Files that are no models, damaged or altered on purpose: each is refused, by one kind of error."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save_file
+
+from tests.helpers.common import blobs
+from tests.helpers.model_files import SMALL, X, fitted, packed, parts, refused, rewrite, same, write
+from ultraspec import USENC, USPEC, load, save
+from ultraspec.persistence.model_files import ModelFileError, ModelFileNotFoundError
+
+
+@pytest.fixture(params=["USPEC", "USENC"])
+def model(request):
+    return fitted(request.param)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.safetensors"
+
+
+@pytest.fixture
+def saved(model, path):
+    save(model, path)
+    return path
+
+
+# Files that are no models
+
+
+class Trap:
+    def __reduce__(self):
+        return Path.touch, (Path("trap"),)
+
+
+TERABYTES = {"representatives": {"dtype": "F32", "shape": [2**20, 2**20], "data_offsets": [0, 2**42]}}
+NOT_MODELS = {
+    "empty": (b"", "an empty file"),
+    "one byte": (b"\0", "not a model file, or a damaged one"),
+    "zeros": (bytes(1000), "not a model file"),
+    "text": (b"n_clusters = 3\n" * 10, "not a model file"),
+    "pickle": (pickle.dumps(Trap()), "a pickle, which may run any code.*ultraspec.save"),
+    "old pickle": (pickle.dumps(Trap(), protocol=2), "a pickle"),
+    "zip": (b"PK\x03\x04" + bytes(100), "a zip archive"),
+    "header of terabytes": (struct.pack("<Q", 2**50) + b"{}", "not a model file"),
+    "header of gigabytes": (struct.pack("<Q", 2**31) + b"{}", "not a model file"),
+    "longest header": (struct.pack("<Q", 2**64 - 1) + b"{}", "not a model file"),
+    "header beyond the end": (struct.pack("<Q", 1000) + b"{}", "not a model file"),
+    "arrays of terabytes": (packed(TERABYTES), "not a model file"),
+    "nested header": (packed(b"[" * 100_000), "not a model file"),
+    "not UTF-8": (packed(b'{"\xff\xfe": 1}'), "not a model file"),
+    "no arrays": (packed({}), "but not a model of ultraspec"),
+    "nested": (packed({"__metadata__": {"ultraspec": "[" * 10**6}}), "header cannot be read"),
+    "not JSON": (packed({"__metadata__": {"ultraspec": "x"}}), "header cannot be read"),
+    "NaN": (packed({"__metadata__": {"ultraspec": '{"format": NaN}'}}), "header cannot be read.*NaN"),
+    "endless number": (packed({"__metadata__": {"ultraspec": "9" * 10**5}}), "header cannot be read"),
+    "long": (packed({"__metadata__": {"ultraspec": " " * (2**25 + 1)}}), "more than 33,554,432"),
+    "a number": (packed({"__metadata__": {"ultraspec": "1"}}), "does not say 'ultraspec model'"),
+    "a list": (packed({"__metadata__": {"ultraspec": "[]"}}), "does not say 'ultraspec model'"),
+    "no format": (packed({"__metadata__": {"ultraspec": "{}"}}), "does not say 'ultraspec model'"),
+    "no version": (packed({"__metadata__": {"ultraspec": '{"format": "ultraspec model"}'}}), "no valid version"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_MODELS)
+def test_files_of_other_kinds(case, path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    content, match = NOT_MODELS[case]
+    path.write_bytes(content)
+    refused(path, match)
+    assert not Path("trap").exists()
+
+
+def test_arrays_of_other_kinds(path, tmp_path):
+    np.savez(path.with_suffix(".npz"), X)
+    refused(path.with_suffix(".npz"), "a zip archive")
+    np.save(path.with_suffix(".npy"), X)
+    refused(path.with_suffix(".npy"), r"an \.npy array")
+    network = {"layers.0.weight": np.zeros((64, 64), np.float16), "layers.0.bias": np.zeros(64, np.float16)}
+    for metadata in (None, {"format": "pt"}):
+        save_file(network, path, metadata)
+        refused(path, "a safetensors file, but not a model of ultraspec")
+
+
+def test_places_without_a_file(tmp_path):
+    refused(tmp_path, "a folder, not a model file")
+    refused(tmp_path / "nowhere" / "model", "there is no such file")
+    with pytest.raises(FileNotFoundError) as raised:
+        load(tmp_path / "nowhere")
+    assert raised.type is ModelFileNotFoundError
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "model")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_pipes_are_not_waited_for(path):
+    os.mkfifo(path)
+    refused(path, "not a regular file")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs sparse files")
+def test_a_huge_file_is_not_read(saved):
+    with open(saved, "r+b") as file:
+        file.truncate(2**36 + 1)
+    refused(saved, "no model has more than")
+
+
+# Files that are damaged, by accident
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A file of a few KB, its bytes, its model and rows."""
+    folder = tmp_path_factory.mktemp("tiny")
+    rows, _ = blobs(90, k=2, d=2)
+    files = {}
+    for name, model in {
+        "USPEC": USPEC(2, n_representatives=8, n_neighbors=2, random_state=0),
+        "USENC": USENC(2, n_estimators=2, base_clusters=(2, 3), n_representatives=8, n_neighbors=2, random_state=0),
+    }.items():
+        save(model.fit(rows), folder / name)
+        files[name] = (folder / name).read_bytes(), model, rows
+    return folder / "damaged", files
+
+
+def load_or_none(path):
+    """The model, or None where the file is refused, which is all that may happen."""
+    with contextlib.suppress(ModelFileError):
+        return load(path)
+    return None
+
+
+def equal_or_refused(path, model, rows):
+    other = load_or_none(path)
+    if other is not None:
+        same(model, other, rows)
+
+
+@pytest.mark.parametrize("kind", ["USPEC", "USENC"])
+@settings(max_examples=300)
+@given(data=st.data())
+def test_a_flipped_byte_is_noticed(tiny, kind, data):
+    path, (content, model, rows) = tiny[0], tiny[1][kind]
+    at, bits = data.draw(st.integers(0, len(content) - 1)), data.draw(st.integers(1, 255))
+    path.write_bytes(content[:at] + bytes([content[at] ^ bits]) + content[at + 1 :])
+    equal_or_refused(path, model, rows)
+
+
+@pytest.mark.parametrize("kind", ["USPEC", "USENC"])
+def test_every_flip_in_the_header_is_noticed(tiny, kind):
+    """Flips of the lowest and of the sixth bit, which turns letters to capitals, in every fifth byte."""
+    path, (content, model, rows) = tiny[0], tiny[1][kind]
+    end = 8 + int.from_bytes(content[:8], "little")
+    for at in range(0, end, 5):
+        for bits in (1, 32):
+            path.write_bytes(content[:at] + bytes([content[at] ^ bits]) + content[at + 1 :])
+            equal_or_refused(path, model, rows)
+
+
+@pytest.mark.parametrize("kind", ["USPEC", "USENC"])
+@settings(max_examples=200)
+@given(data=st.data())
+def test_a_part_of_a_file_is_refused(tiny, kind, data):
+    path, content = tiny[0], tiny[1][kind][0]
+    path.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
+    refused(path, "empty file|not a model file")
+    path.write_bytes(content + data.draw(st.binary(min_size=1, max_size=20)))
+    refused(path, "not a model file")
+
+
+@given(content=st.binary(max_size=200))
+def test_any_bytes_are_refused(tiny, content):
+    path = tiny[0]
+    path.write_bytes(content)
+    refused(path, "empty file|not a model")
+    path.write_bytes(packed(content))
+    refused(path, "not a model")
+
+
+# Files that are altered on purpose: their checksums are right
+
+
+def test_rewriting_alone_changes_nothing(model, saved):
+    rewrite(saved)
+    same(model, load(saved), X)
+
+
+def put(name, value):
+    return lambda place: place.__setitem__(name, value)
+
+
+def drop(name):
+    return lambda place: place.pop(name)
+
+
+def edit(name, change):
+    """Change an array in place, or put what the change returns."""
+
+    def apply(arrays):
+        array = arrays[name].copy()
+        changed = change(array)
+        arrays[name] = np.ascontiguousarray(array if changed is None else changed)
+
+    return apply
+
+
+def fill(value, at=0):
+    return lambda array: array.reshape(-1).__setitem__(at, value)
+
+
+HEADERS = {
+    "future": (put("version", 2), "written by ultraspec 0.1.0, format 2; this is .*, which reads format 1: upgrade"),
+    "past": (put("version", 0), "no valid version: format 0"),
+    "true": (put("version", True), "no valid version"),
+    "fraction": (put("version", 1.0), "no valid version"),
+    "library": (put("library", None), "no valid version"),
+    "extra": (put("code", "import os"), "its header has 'code'"),
+    "lacking": (drop("facts"), "its header lacks facts"),
+    "facts": (put("facts", []), r"its facts is no mapping but \[\]"),
+    "class": (put("estimator", "os.system"), "an unknown estimator, 'os.system'; this ultraspec knows USENC, USPEC"),
+    "escape": (put("estimator", "\x1b[2J" + "x" * 10**5), r"an unknown estimator, '\\x1b\[2Jxxx"),
+    "no class": (put("estimator", ["USPEC"]), "an unknown estimator"),
+    "no parameters": (put("parameters", None), "parameters are no mapping"),
+}
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_altered_headers(case, saved):
+    change, match = HEADERS[case]
+    rewrite(saved, header=change)
+    refused(saved, match)
+
+
+def test_names_of_other_writers_do_not_reach_the_screen(saved):
+    rewrite(saved, header=lambda header: header.update(version=3, library="\x1b[2J9"))
+    refused(saved, r"written by ultraspec '\\x1b\[2J9', format 3")
+
+
+PARAMETER_CHANGES = {
+    "unknown": (put("__class__", 1), "has no parameter '__class__' in this release"),
+    "path": (put("../../etc/passwd", 1), "has no parameter '../../etc/passwd'"),
+    "kind": (put("n_clusters", {"a": 1}), "parameter n_clusters has an unknown kind of value"),
+    "nested": (put("n_clusters", [[3]]), "parameter n_clusters has an unknown kind of value"),
+    "list": (put("n_clusters", [3]), "not valid. n_clusters must be a whole number"),
+    "word": (put("n_clusters", "many"), "not valid. n_clusters must be"),
+    "negative": (put("n_neighbors", -1), "not valid. n_neighbors must be"),
+    "true": (put("n_init", True), "not valid. n_init must be"),
+    "huge": (put("max_iter", 2**70), "parameter max_iter is too large"),
+    "choice": (put("selection", "eval"), "not valid. selection must be one of"),
+    "metric": (put("metric", None), "not valid. metric must be"),
+    "number": (put("regularization", "1"), "not valid. regularization must be"),
+    "huge number": (put("regularization", 1e308 * 10), None),
+    "negative seed": (put("random_state", -1), "parameter random_state must be"),
+    "seed": (put("random_state", "0"), "parameter random_state must be"),
+    "long seed": (put("random_state", 2**5000), "parameter random_state must be"),
+    "verbose": (put("verbose", "loud"), "parameter verbose must be"),
+    "threads": (put("n_jobs", 10**9), "parameter n_jobs is too large"),
+    "no threads": (put("n_jobs", 0), "not valid. n_jobs must not be 0"),
+}
+ENSEMBLE_PARAMETER_CHANGES = {
+    "folder": (put("checkpoint", "/home/you/.ssh"), "parameter checkpoint names a folder"),
+    "range": (put("base_clusters", [9, 3]), "not valid. base_clusters"),
+    "numbers": (put("base_clusters", [2, 3, 4]), "not valid. base_clusters must be a pair"),
+    "word": (put("base_clusters", "ab"), "not valid. base_clusters"),
+    "consensus": (put("consensus", "magic"), "not valid. consensus must be"),
+    "another consensus": (put("consensus", "average"), "says 'average', but it holds centres"),
+}
+
+
+@pytest.mark.parametrize("case", PARAMETER_CHANGES)
+def test_altered_parameters(case, saved):
+    change, match = PARAMETER_CHANGES[case]
+    if match is None:
+        with pytest.raises(ValueError, match="Out of range"):  # JSON has no infinity
+            rewrite(saved, parameters=change)
+        return
+    rewrite(saved, parameters=change)
+    refused(saved, match)
+
+
+@pytest.mark.parametrize("case", ENSEMBLE_PARAMETER_CHANGES)
+def test_altered_parameters_of_ensembles(case, path):
+    save(fitted("USENC"), path)
+    change, match = ENSEMBLE_PARAMETER_CHANGES[case]
+    rewrite(path, parameters=change)
+    refused(path, match)
+
+
+def inside(name, change):
+    return lambda facts: change(facts[name])
+
+
+FACT_CHANGES = {
+    "extra": (put("callback", "print"), "its facts has 'callback'"),
+    "lacking": (drop("n_rows"), "its facts lacks n_rows"),
+    "no rows": (put("n_rows", 0), "n_rows must be a whole number"),
+    "few rows": (put("n_rows", 2), r"cluster_centers has shape \(\d, \d\), for \d+ vectors and 2 rows"),
+    "half a row": (put("n_rows", 1.5), "n_rows must be a whole number"),
+    "features": (put("n_features", 4), "offset has 3 entries for 4 features"),
+    "many features": (put("n_features", 2**40), "n_features must be a whole number from 1 to"),
+    "iterations": (put("n_iter", -1), "n_iter must be a whole number"),
+    "names": (put("feature_names", ["a", "b"]), "2 names for 3 features"),
+    "no names": (put("feature_names", ["a", "b", 3]), "feature_names must be a list of words"),
+    "a name": (put("feature_names", "abc"), "feature_names must be a list of words"),
+    "seed": (put("labels_seed", 3), "labels_seed is no mapping"),
+    "entropy": (inside("labels_seed", put("entropy", -3)), "its seed is not valid"),
+    "no entropy": (inside("labels_seed", put("entropy", [])), "its seed is not valid"),
+    "much entropy": (inside("labels_seed", put("entropy", [1] * 1000)), "its seed is not valid"),
+    "key": (inside("labels_seed", put("spawn_key", [2**40])), "spawn_key is not valid"),
+    "keys": (inside("labels_seed", put("spawn_key", 3)), "spawn_key is not valid"),
+    "metric": (put("metric", "manhattan"), "metric is unknown"),
+    "cosine": (put("metric", "cosine"), "under the cosine metric"),
+    "scale": (put("scale", 3.0), "scale must be a power of two"),
+    "negative scale": (put("scale", -2.0), "scale must be a power of two"),
+    "zero scale": (put("scale", 0.0), "scale must be a power of two"),
+    "least scale": (put("scale", 2.0**-1060), "scale must be a power of two"),
+    "whole scale": (put("scale", 1), "scale must be a power of two"),
+    "great scale": (put("scale", 2.0**1023), "too large for its scale"),
+}
+SINGLE_FACT_CHANGES = {
+    "sigma": (inside("model", put("sigma", 0.0)), "sigma must be a positive number"),
+    "negative sigma": (inside("model", put("sigma", -1.0)), "sigma must be a positive number"),
+    "tiny sigma": (inside("model", put("sigma", 1e-300)), "sigma must be a positive number"),
+    "sigma as a word": (inside("model", put("sigma", "1")), "sigma must be a positive number"),
+    "K": (inside("model", put("n_neighbors", 10**6)), "n_neighbors must be 1 to"),
+    "no K": (inside("model", put("n_neighbors", 0)), "n_neighbors must be 1 to"),
+    "exact": (inside("model", put("exact", 1)), "exact must be true or false"),
+    "extra": (inside("model", put("lists", 1)), "its model entry has 'lists'"),
+    "members": (put("members", []), "its facts has 'members'"),
+    "no model": (put("model", None), "its model entry is no mapping"),
+}
+ENSEMBLE_FACT_CHANGES = {
+    "no members": (put("members", []), "members must be a list"),
+    "many members": (put("members", [{}] * 10**5), "members must be a list"),
+    "more members": (lambda facts: facts["members"].append(facts["members"][0]), "'member.03.*is missing"),
+    "fewer members": (lambda facts: facts["members"].pop(), "has an array 'member.02.*does not belong"),
+    "a member": (lambda facts: facts["members"].__setitem__(1, 3), "its member.01 entry is no mapping"),
+    "sigma": (lambda facts: facts["members"][1].update(sigma=0.0), "member.01.sigma must be"),
+    "type": (put("base_label_type", "object"), "base_label_type must be"),
+    "types": (put("base_label_type", ["uint8"]), "base_label_type must be"),
+}
+
+
+@pytest.mark.parametrize("case", FACT_CHANGES)
+def test_altered_facts(case, saved):
+    change, match = FACT_CHANGES[case]
+    rewrite(saved, facts=change)
+    refused(saved, match)
+
+
+@pytest.mark.parametrize("case", SINGLE_FACT_CHANGES)
+def test_altered_facts_of_a_model(case, path):
+    save(fitted("USPEC"), path)
+    rewrite(path, facts=SINGLE_FACT_CHANGES[case][0])
+    refused(path, SINGLE_FACT_CHANGES[case][1])
+
+
+@pytest.mark.parametrize("case", ENSEMBLE_FACT_CHANGES)
+def test_altered_facts_of_an_ensemble(case, path):
+    save(fitted("USENC"), path)
+    rewrite(path, facts=ENSEMBLE_FACT_CHANGES[case][0])
+    refused(path, ENSEMBLE_FACT_CHANGES[case][1])
+
+
+def swap(array):
+    array[:, [0, 1]] = array[:, [1, 0]]
+
+
+ARRAY_CHANGES = {
+    "missing": (drop("lists"), "its array 'lists' is missing"),
+    "extra": (put("../../evil", np.zeros(1, np.float32)), "has an array '../../evil', which does not belong"),
+    "half floats": (edit("vectors", lambda a: a.astype(np.float16)), "'vectors' has type 'F16', which no model has"),
+    "bytes": (edit("lists", lambda a: a.astype(np.uint8)), "'lists' has type 'U8', which no model has"),
+    "doubles": (edit("vectors", lambda a: a.astype(np.float64)), "vectors must be of type float32, not float64"),
+    "signed": (edit("lists", lambda a: a.astype(np.int64)), "lists must be of type uint16, not int64"),
+    "three axes": (edit("vectors", lambda a: a[None]), "'vectors' has shape .*, which no model has"),
+    "no entries": (edit("vectors", lambda a: a[:0]), "'vectors' has shape .*, which no model has"),
+    "one axis": (edit("lists", lambda a: a[0]), "lists must have 2 axes"),
+    "two axes": (edit("starts", lambda a: a[None]), "starts must have 1 axes"),
+    "NaN": (edit("representatives", fill(np.nan)), "representatives holds NaN or infinity"),
+    "infinity": (edit("cluster_centers", fill(np.inf)), "cluster_centers holds NaN or infinity"),
+    "NaN offset": (edit("offset", fill(np.nan)), "offset holds NaN or infinity"),
+    "offset": (edit("offset", lambda a: a[:2]), "offset has 2 entries for 3 features"),
+    "far offset": (edit("offset", fill(1.7e308)), None),
+    "large": (edit("representatives", fill(1e30)), "representatives holds values that are too large"),
+    "large centers": (edit("centers", fill(-1e30)), "centers holds values that are too large"),
+    "features": (edit("representatives", lambda a: a[:, :2]), "do not have 3 features"),
+    "features of centers": (edit("centers", lambda a: a[:, :2]), "do not have 3 features"),
+    "fewer representatives": (edit("representatives", lambda a: a[:-1]), "starts does not divide 39"),
+    "more representatives": (edit("representatives", lambda a: np.repeat(a, 2000, axis=0)), "80,000 representatives"),
+    "starts late": (edit("starts", fill(1)), "starts does not divide"),
+    "starts end early": (edit("starts", fill(39, -1)), "starts does not divide"),
+    "starts end late": (edit("starts", fill(41, -1)), "starts does not divide"),
+    "starts fall": (edit("starts", fill(-5, 1)), "starts does not divide"),
+    "starts wrap": (edit("starts", fill(-(2**63), 1)), "starts does not divide"),
+    "empty group": (edit("starts", fill(0, 1)), "starts does not divide"),
+    "groups": (edit("centers", lambda a: a[:-1]), "starts does not divide"),
+    "ids beyond": (edit("lists", fill(40, 1)), "lists points beyond the 40 representatives"),
+    "ids far beyond": (edit("lists", fill(65535, -1)), "lists points beyond the 40 representatives"),
+    "fewer lists": (edit("lists", lambda a: a[:-1]), "lists points beyond .*, or is not of them"),
+    "long lists": (edit("lists", lambda a: np.hstack([a, a])), "lists points beyond .*, or is not of them"),
+    "short lists": (edit("lists", lambda a: a[:, :3]), "n_neighbors must be 1 to 3"),
+    "others first": (edit("lists", swap), "lists does not list each"),
+    "twice": (edit("lists", lambda a: a.__setitem__((0, 2), a[0, 1])), "lists does not list each"),
+    "fewer vectors": (edit("vectors", lambda a: a[:-1]), r"vectors has shape \(39, \d+\), for 40 points"),
+    "fewer columns": (edit("vectors", lambda a: a[:, :-1]), "vectors has shape"),
+    "large vectors": (edit("vectors", fill(3e38)), "vectors holds values that are too large"),
+    "eigenvalues": (edit("eigenvalues", lambda a: a[:-1]), "vectors has shape"),
+    "eigenvalue": (edit("eigenvalues", fill(1.5)), "eigenvalues does not fall from 1 to 0"),
+    "negative eigenvalue": (edit("eigenvalues", fill(-0.1, -1)), "eigenvalues does not fall from 1 to 0"),
+    "eigenvalues rise": (edit("eigenvalues", lambda a: a[::-1]), "eigenvalues does not fall from 1 to 0"),
+    "wide centers": (edit("cluster_centers", lambda a: np.tile(a, 50)), "cluster_centers has shape"),
+    "many centers": (edit("cluster_centers", lambda a: np.tile(a, (500, 1))), "for .* vectors and 600 rows"),
+    "large cluster centers": (edit("cluster_centers", fill(9.0)), "cluster_centers holds values that are too large"),
+}
+
+
+@pytest.mark.parametrize("case", ARRAY_CHANGES)
+def test_altered_arrays(case, path):
+    save(fitted("USPEC"), path)
+    change, match = ARRAY_CHANGES[case]
+    rewrite(path, arrays=change)
+    if match is None:
+        load(path).predict(X)
+    else:
+        refused(path, match)
+
+
+VOTE_CHANGES = {
+    "degrees": (edit("degrees", lambda a: a[:-1]), "degrees does not weigh 40 points"),
+    "negative degree": (edit("degrees", fill(-1.0)), "degrees does not weigh 40 points"),
+    "no degrees": (edit("degrees", lambda a: 0 * a), "degrees does not weigh 40 points"),
+    "fewer groups": (edit("groups", lambda a: a[:-1]), "groups does not give each of 40 representatives"),
+    "group beyond": (edit("groups", fill(40)), "groups does not give each of 40 representatives"),
+    "group below": (edit("groups", fill(-1)), "groups does not give each of 40 representatives"),
+    "empty group": (edit("groups", lambda a: a + 1), "groups leaves one of 5 clusters without"),
+    "centres too": (put("cluster_centers", np.zeros((4, 4), np.float32)), "has an array 'cluster_centers'"),
+    "no tree": (drop("merges"), "says 'consensus', but it holds no tree"),
+    "half a tree": (edit("merges", lambda a: a[:-1]), "is not of a tree of 40 representatives"),
+    "heights": (edit("heights", lambda a: a[:-1]), "is not of a tree of 40 representatives"),
+    "node too early": (edit("merges", fill(78)), "merges is no tree"),
+    "node twice": (edit("merges", lambda a: a.__setitem__((1, 0), a[0, 0])), "merges is no tree"),
+    "node below": (edit("merges", fill(-1)), "merges is no tree"),
+}
+
+
+@pytest.mark.parametrize("case", VOTE_CHANGES)
+def test_altered_votes(case, path):
+    save(USPEC(4, discretize="consensus", **SMALL).fit(X), path)
+    rewrite(path, arrays=VOTE_CHANGES[case][0])
+    refused(path, VOTE_CHANGES[case][1])
+
+
+ENSEMBLE_ARRAY_CHANGES = {
+    "missing": (drop("member.01.starts"), "'member.01.starts' is missing"),
+    "another member": (put("member.1.starts", np.zeros(1, np.int64)), "has an array 'member.1.starts'"),
+    "ids beyond": (edit("member.02.lists", fill(40, 1)), "member.02.lists points beyond"),
+    "base clusters": (edit("member.01.cluster_centers", lambda a: a[:-1]), r"consensus.vectors has shape"),
+    "consensus": (edit("consensus.vectors", lambda a: a[:-1]), r"consensus.vectors has shape"),
+    "NaN": (edit("consensus.vectors", fill(np.nan)), "consensus.vectors holds NaN"),
+    "large": (edit("member.00.vectors", fill(-3e38)), "member.00.vectors holds values that are too large"),
+    "features": (edit("member.00.representatives", lambda a: a[:, :1]), "member.00.* do not have 3 features"),
+}
+
+
+@pytest.mark.parametrize("case", ENSEMBLE_ARRAY_CHANGES)
+def test_altered_arrays_of_an_ensemble(case, path):
+    save(fitted("USENC"), path)
+    rewrite(path, arrays=ENSEMBLE_ARRAY_CHANGES[case][0])
+    refused(path, ENSEMBLE_ARRAY_CHANGES[case][1])
+
+
+def test_more_base_clusters_than_their_type_counts(path):
+    save(fitted("USENC"), path)
+
+    def grow(arrays):
+        arrays["member.00.cluster_centers"] = np.tile(arrays["member.00.cluster_centers"][:1], (300, 1))
+
+    rewrite(path, arrays=grow)
+    refused(path, "a member has 300 clusters, more than uint8 can tell apart")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**65), 2**65) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)  # fmt: skip
+ODD = st.sampled_from(
+    [0, 1, -1, 2, 7, 255, 65535, 2**31, -(2**31), 2**63 - 1, 1e-40, 1e20, 1e38, np.nan, -np.inf, 1e300]
+)
+
+
+def leaves(place, key=()):
+    """Keys of all places in a header."""
+    for name in place if isinstance(place, dict) else range(len(place)):
+        yield (*key, name)
+        if isinstance(place[name], (dict, list)):
+            yield from leaves(place[name], (*key, name))
+
+
+def harmless_or_refused(path, rows):
+    """A model that passes all checks may be wrong, but it labels rows with its clusters' numbers."""
+    model = load_or_none(path)
+    if model is not None:
+        assert set(model.predict(rows)) <= set(range(model.n_clusters_))
+        assert model.transform(rows).shape[0] == len(rows)
+
+
+@pytest.mark.parametrize("kind", ["USPEC", "USENC"])
+@settings(max_examples=100)
+@given(data=st.data())
+def test_any_value_in_the_header(tiny, kind, data):
+    path, (content, _, rows) = tiny[0], tiny[1][kind]
+    path.write_bytes(content)
+    header, arrays = parts(path)
+    del header["sha256"]
+    *keys, last = data.draw(st.sampled_from(list(leaves(header))))
+    place = header
+    for key in keys:
+        place = place[key]
+    place[last] = data.draw(JSON)
+    write(path, header, arrays)
+    harmless_or_refused(path, rows)
+
+
+@pytest.mark.parametrize("kind", ["USPEC", "USENC"])
+@settings(max_examples=150)
+@given(data=st.data())
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_any_values_in_the_arrays(tiny, kind, data):
+    path, (content, _, rows) = tiny[0], tiny[1][kind]
+    path.write_bytes(content)
+    header, arrays = parts(path)
+    name = data.draw(st.sampled_from(sorted(arrays)))
+    array = arrays[name].copy()
+    for _ in range(data.draw(st.integers(1, 3))):
+        value, at = data.draw(ODD), data.draw(st.integers(0, array.size - 1))
+        if array.dtype.kind in "iu" and not (np.isfinite(value) and np.iinfo(array.dtype).min <= value):
+            continue
+        with np.errstate(over="ignore"):
+            array.reshape(-1)[at] = min(value, np.iinfo(array.dtype).max) if array.dtype.kind in "iu" else value
+    arrays[name] = array[: data.draw(st.integers(1, len(array)))] if data.draw(st.booleans()) else array
+    write(path, header, arrays)
+    harmless_or_refused(path, rows)

@@ -1,0 +1,511 @@
+"""Model files: what is saved comes back the same, and nothing else is ever taken for a model."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import hashlib
+import json
+import os
+import pickle
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse
+import sklearn
+from safetensors import safe_open
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import check_is_fitted
+
+import ultraspec
+from tests.helpers.common import ROOT, blobs, documents, python, same_partition
+from tests.helpers.model_files import SMALL, X, ensemble, fitted, refused, rewrite, same
+from ultraspec import USENC, USPEC, datasets, load, save
+from ultraspec.persistence import container
+from ultraspec.storage import atomic
+
+PARAMETERS = USENC().get_params()
+KINDS = ("USPEC", "USENC")
+
+
+@pytest.fixture(params=["USPEC", "USENC"])
+def model(request):
+    return fitted(request.param)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.safetensors"
+
+
+@pytest.fixture
+def saved(model, path):
+    save(model, path)
+    return path
+
+
+def again(model, path):
+    save(model, path)
+    return load(path)
+
+
+# Round trips
+
+
+def wide():
+    random = np.random.default_rng(0)
+    return blobs(600, d=8)[0] @ random.normal(size=(8, 120)) + 0.01 * random.normal(size=(600, 120))
+
+
+CASES = {
+    "few features": (lambda: X, {}),
+    "many features": (lambda: blobs(600, d=30)[0], {}),
+    "shadows": (wide, {"n_representatives": 150}),
+    "exact": (lambda: X, {"neighbors": "exact"}),
+    "exact, many features": (lambda: blobs(600, d=30)[0], {"neighbors": "exact"}),
+    "far from zero": (lambda: 1e-3 * X + 1e8, {"regularization": 0}),
+    "tiny": (lambda: X * 1e-300, {"n_neighbors": 3, "neighborhood_factor": 2}),
+    "cosine": (lambda: X + 30, {"metric": "cosine", "selection": "kmeans"}),
+    "sparse": (lambda: documents(600)[0], {"selection": "random"}),
+    "sparse cosine": (lambda: documents(600)[0], {"metric": "cosine", "neighbors": "exact"}),
+    "one feature": (lambda: X[:, :1], {"n_clusters": 2}),
+    "one cluster": (lambda: X, {"n_clusters": 1}),
+    "auto": (lambda: X, {"n_clusters": "auto", "verbose": 0, "n_jobs": -1, "max_iter": 7, "n_init": 2}),
+}
+
+
+@pytest.mark.parametrize("make", [lambda: USPEC(4, **SMALL), ensemble], ids=["USPEC", "USENC"])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.filterwarnings("ignore:The graph is in", "ignore:Members have", "ignore:Found 4 clusters")
+def test_a_model_comes_back_the_same(case, make, path):
+    rows, options = CASES[case][0](), CASES[case][1]
+    model = make().set_params(**options).fit(rows)
+    other = again(model, path)
+    same(model, other, rows)
+    for k in (2, 5):
+        mine, its = model.cut(k), other.cut(k, rows)
+        np.testing.assert_array_equal(its.labels_, mine.labels_, strict=True)
+        if isinstance(model, USENC):
+            np.testing.assert_array_equal(its.base_labels_, mine.base_labels_, strict=True)
+            np.testing.assert_array_equal(its.confidence_, mine.confidence_, strict=True)
+        same(mine, its, rows)
+        same(mine, again(its, path), rows)
+
+
+def test_names_of_features_are_kept(model, path):
+    frame = pandas.DataFrame(X, columns=["a", "größe\0", "a b\n"])
+    fitted = clone(model).fit(frame)
+    other = again(fitted, path)
+    same(fitted, other, frame)
+    assert other.feature_names_in_.dtype == object
+    with pytest.raises(ValueError, match="feature names should match"):
+        other.predict(frame.rename(columns={"a": "b"}))
+
+
+def test_a_cut_can_be_saved(model, path):
+    cut = model.cut(3)
+    same(cut, again(cut, path), X)
+    np.testing.assert_array_equal(load(path).cut(4, X).labels_, model.labels_)
+
+
+def test_labels_of_many_base_clusters_keep_their_type(path):
+    model = USENC(2, n_estimators=2, base_clusters=(2, 300), n_representatives=300, random_state=1)
+    with pytest.warns(UserWarning, match="Members have"):
+        model.fit(X)
+    model._label_type = np.dtype(np.uint16)  # as more rows would make it
+    assert again(model, path).cut(2, X).base_labels_.dtype == np.uint16
+
+
+def test_another_process_gives_the_same_bits(tmp_path):
+    for name in KINDS:
+        save(fitted(name), tmp_path / name)
+    np.save(tmp_path / "X.npy", X)
+    code = """
+        import hashlib, json, sys
+        import numpy as np, ultraspec
+        folder = FOLDER
+        X = np.load(folder + "/X.npy")
+        found = {}
+        for name in ("USPEC", "USENC"):
+            model = ultraspec.load(folder + "/" + name)
+            results = model.predict(X), model.transform(X), model.cut(3, X).labels_
+            found[name] = [hashlib.sha256(result.tobytes()).hexdigest() for result in results]
+        print(json.dumps(found))
+    """
+    found = python(code.replace("FOLDER", repr(str(tmp_path))))
+    for name in KINDS:
+        model = fitted(name)
+        results = model.labels_, model.transform(X), model.cut(3).labels_
+        assert found[name] == [hashlib.sha256(result.tobytes()).hexdigest() for result in results]
+
+
+def test_saving_twice_gives_the_same_bytes(model, saved, tmp_path):
+    save(load(saved), tmp_path / "other")
+    assert (tmp_path / "other").read_bytes() == saved.read_bytes()
+
+
+def test_the_size_does_not_depend_on_the_rows(path):
+    sizes = []
+    for n in (3_000, 60_000):
+        rows, _ = datasets.generate("cc", n, random_state=0)
+        save(USPEC(3, n_representatives=100, random_state=0).fit(rows), path)
+        sizes.append(path.stat().st_size)
+    assert max(sizes) < 40_000
+    assert max(sizes) - min(sizes) < 1000
+
+
+def test_files_are_plain_safetensors_without_traces_of_other_libraries(path):
+    save(fitted("USENC"), path)
+    with safe_open(path, framework="numpy") as file:
+        header = json.loads(file.metadata()["ultraspec"])
+        names = set(file.keys())
+    assert {"member.02.representatives", "consensus.vectors", "offset"} < names
+    assert (header["format"], header["version"], header["library"]) == ("ultraspec model", 1, ultraspec.__version__)
+    assert header["estimator"] == "USENC"
+    assert not any(word in path.read_bytes().lower() for word in (b"sklearn", b"scikit", b"numpy", b"numba"))
+    assert sklearn.__version__.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["uspec", "usenc"])
+def test_files_of_format_1_stay_readable(kind):
+    """The files were written by ultraspec 0.1.0 from blobs(300, k=3, d=2)."""
+    rows, y = blobs(300, k=3, d=2)
+    model = load(Path(__file__).parents[1] / "data" / f"model-1-{kind}.safetensors")
+    assert len(set(zip(y, model.predict(rows), strict=True))) == 3
+    assert model.n_clusters_ == model.n_clusters == 3
+    assert model.random_state == 0
+    assert model._n_rows == 300
+    assert same_partition(y, model.cut(3, rows).labels_)
+
+
+def test_sparse_rows_of_a_model_of_dense_ones(path):
+    other = again(fitted("USPEC"), path)
+    np.testing.assert_array_equal(other.predict(scipy.sparse.csr_array(X)), fitted("USPEC").labels_)
+
+
+# What a loaded model is, and has not
+
+
+def test_what_is_not_kept_says_so(model, saved):
+    other = load(saved)
+    check_is_fitted(other)
+    for name in ["labels_", "base_labels_", "confidence_"][: 3 if isinstance(model, USENC) else 1]:
+        assert not hasattr(other, name)
+        assert name not in dir(other)
+        with pytest.raises(AttributeError, match=rf"comes from a file.*no {name}.*call model\.(predict|cut)\("):
+            getattr(other, name)
+    with pytest.raises(AttributeError, match="'USPEC' object has no attribute 'confidence_'"):
+        load_as(other, USPEC).confidence_  # noqa: B018
+    with pytest.raises(AttributeError, match="object has no attribute 'center_'"):
+        other.center_  # noqa: B018
+    with pytest.raises(ValueError, match=r"holds no rows: it came from a file.*cut\(n_clusters, X\)"):
+        other.cut(3)
+
+
+def load_as(model, kind):
+    return kind.__new__(kind) if not isinstance(model, kind) else model
+
+
+def test_advice_of_the_messages_works(path):
+    other = again(fitted("USENC"), path)
+    np.testing.assert_array_equal(other.cut(other.n_clusters_, X).confidence_, fitted("USENC").confidence_)
+
+
+def test_models_that_were_not_fitted_have_the_usual_errors(model):
+    unfitted = clone(model)
+    with pytest.raises(AttributeError, match=f"'{type(model).__name__}' object has no attribute 'labels_'$"):
+        unfitted.labels_  # noqa: B018
+    with pytest.raises(NotFittedError):
+        unfitted.predict(X)
+
+
+def test_errors_of_properties_are_not_hidden():
+    class Odd(USPEC):
+        @property
+        def odd(self):
+            raise AttributeError("of its own")
+
+    with pytest.raises(AttributeError, match="of its own"):
+        Odd().odd  # noqa: B018
+
+
+def test_a_loaded_model_is_an_estimator_like_others(model, saved):
+    other = load(saved)
+    for copied in (pickle.loads(pickle.dumps(other)), copy.deepcopy(other), copy.copy(other)):
+        same(model, copied, X)
+        np.testing.assert_array_equal(copied.cut(3, X).labels_, model.cut(3).labels_)
+        with pytest.raises(AttributeError, match="comes from a file"):
+            copied.labels_  # noqa: B018
+    assert clone(other).get_params() == model.get_params()
+    assert not hasattr(clone(other), "n_clusters_")
+    assert "labels_" not in estimator_html_repr(other)
+    framed = other.set_output(transform="pandas").transform(X)
+    assert framed.columns.tolist() == other.get_feature_names_out().tolist()
+    pipeline = make_pipeline(StandardScaler(with_mean=False, with_std=False).fit(X), load(saved))
+    np.testing.assert_array_equal(pipeline.predict(X), model.labels_)
+
+
+def test_a_loaded_model_can_be_fitted_anew(model, saved):
+    other = load(saved)
+    with pytest.raises(ValueError, match="NaN"):
+        other.fit(np.full((100, 5), np.nan))
+    same(model, other, X)
+    rows, _ = blobs(500, d=5, seed=1)
+    other.fit(rows)
+    np.testing.assert_array_equal(other.labels_, clone(model).fit(rows).labels_)
+    np.testing.assert_array_equal(other.cut(3).labels_, other.cut(3, rows).labels_)
+
+
+def test_cut_refuses_other_rows(model, saved):
+    with pytest.raises(ValueError, match="X has 599 rows, but 600 rows were fitted"):
+        load(saved).cut(3, X[1:])
+    for others in (X[::-1], X + 5.0, np.concatenate([X[300:], X[:300]])):
+        with pytest.raises(ValueError, match="X does not hold the rows that were fitted"):
+            load(saved).cut(3, others)
+    if isinstance(model, USENC):
+        with pytest.raises(ValueError, match="does not hold the rows that were fitted"):
+            load(saved).cut(3, np.repeat(X[:1], 600, axis=0))
+
+
+# Parameters
+
+
+@pytest.mark.parametrize(
+    "random_state", [None, np.random.RandomState(3), np.random.default_rng(3)], ids=["none", "RandomState", "Generator"]
+)
+def test_chance_that_has_no_number_becomes_none(model, path, random_state):
+    fitted = clone(model).set_params(random_state=random_state).fit(X)
+    other = again(fitted, path)
+    assert other.random_state is None
+    np.testing.assert_array_equal(other.cut(5, X).labels_, fitted.cut(5).labels_)
+
+
+@pytest.mark.parametrize("random_state", [0, np.int64(2**40), 2**130])
+@pytest.mark.filterwarnings("ignore:The graph is in")
+def test_seeds_of_any_size_are_kept(path, random_state):
+    fitted = USPEC(3, n_representatives=40, random_state=random_state).fit(X)
+    other = again(fitted, path)
+    assert other.random_state == random_state
+    assert type(other.random_state) is int
+    np.testing.assert_array_equal(other.cut(5, X).labels_, fitted.cut(5).labels_)
+
+
+@pytest.mark.filterwarnings("ignore:Members have")
+def test_numpy_numbers_become_numbers(path, tmp_path):
+    fitted = USENC(
+        np.int8(3),
+        n_estimators=np.uint16(2),
+        base_clusters=[np.int64(3), np.int8(9)],
+        regularization=np.float32(0.001),
+        n_representatives=np.int64(40),
+        selection=np.str_("hybrid"),
+        verbose=np.bool_(False),
+        random_state=0,
+    ).fit(X)
+    fitted.checkpoint = tmp_path / "folder"
+    found = again(fitted, path).get_params()
+    assert found == {**PARAMETERS, **fitted.get_params(), "base_clusters": (3, 9), "checkpoint": None}
+    plain = {"n_clusters": int, "n_estimators": int, "regularization": float, "selection": str, "verbose": bool}
+    for name, kind in plain.items():
+        assert type(found[name]) is kind
+    assert str(tmp_path).encode() not in path.read_bytes()
+
+
+def test_parameters_of_later_releases_have_their_defaults(saved):
+    rewrite(saved, parameters=lambda p: p.pop("n_init"))
+    assert load(saved).n_init == USPEC().n_init
+
+
+def test_parameters_that_changed_after_the_fit(path):
+    changed = copy.copy(fitted("USPEC")).set_params(n_clusters=9, metric="cosine", n_neighbors=40)
+    same(changed, again(changed, path), X)
+
+
+def test_callbacks_are_not_kept(model, path):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn < 1.9")
+    from sklearn.callback import ProgressBar
+
+    fitted = clone(model).set_callbacks(ProgressBar()).fit(X)
+    assert not getattr(again(fitted, path), "_skl_callbacks", None)
+
+
+# Saving
+
+
+def test_only_fitted_models_can_be_saved(model, path):
+    with pytest.raises(NotFittedError):
+        save(clone(model), path)
+    for other in (make_pipeline(model), StandardScaler().fit(X), type("Sub", (USPEC,), {})(), None, "model"):
+        with pytest.raises(TypeError, match="save takes a fitted USPEC or USENC, got"):
+            save(other, path)
+    assert not path.exists()
+
+
+def test_what_could_not_be_read_again_is_not_saved(model, path):
+    for wrong in ({"n_neighbors": 0}, {"selection": "best"}, {"n_init": "3"}, {"verbose": {}}, {"n_jobs": 10**6}):
+        with pytest.raises(ValueError, match=rf"^This model cannot be saved: .*{next(iter(wrong))}"):
+            save(copy.copy(model).set_params(**wrong), path)
+    assert not path.exists()
+
+
+def test_places_that_cannot_be_written(model, tmp_path, saved):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        save(model, tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"folder of the model file does not exist.*nowhere"):
+        save(model, tmp_path / "nowhere" / "model")
+    before = saved.read_bytes()
+    with pytest.raises(FileExistsError, match="overwrite is False"):
+        save(model.cut(2), saved, overwrite=False)
+    assert saved.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [saved]
+    save(model.cut(2), tmp_path / "new", overwrite=False)
+    assert load(tmp_path / "new").n_clusters == 2
+    save(model.cut(3), str(tmp_path / "new"))
+    assert load(str(tmp_path / "new")).n_clusters == 3
+
+
+@pytest.mark.parametrize("content", [b"x,y\n1,2\n", b"\x93NUMPY", b"\x08" + bytes(7) + b"{}      "])
+def test_files_of_other_kinds_are_replaced_only_if_told_so(model, path, content):
+    path.write_bytes(content)
+    with pytest.raises(FileExistsError, match=r"is no model file of ultraspec; pass overwrite=True"):
+        save(model, path)
+    assert path.read_bytes() == content
+    save(model, path, overwrite=True)
+    same(model, load(path), X)
+
+
+def test_an_empty_file_is_replaced(model, path):
+    path.touch()  # what tempfile makes
+    save(model, path)
+    same(model, load(path), X)
+
+
+def test_a_file_that_appears_while_another_is_written_is_not_replaced(monkeypatch, model, path):
+    monkeypatch.setattr(os, "fsync", lambda _: path.write_text("mine"))
+    with pytest.raises(FileExistsError):
+        save(model, path, overwrite=False)
+    assert path.read_text() == "mine"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_file_systems_without_links(monkeypatch, model, path):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    save(model, path, overwrite=False)
+    same(model, load(path), X)
+    assert list(path.parent.iterdir()) == [path]
+    monkeypatch.setattr(os, "fsync", lambda _: (path.parent / "other").write_text("mine"))
+    with pytest.raises(FileExistsError):
+        save(model, path.parent / "other", overwrite=False)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_failing_save_leaves_the_old_file_and_nothing_else(monkeypatch, model, saved, step, error):
+    before = saved.read_bytes()
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(atomic.os, step, fail)
+    with pytest.raises(type(error)):
+        save(model.cut(2), saved)
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits of file sizes")
+def test_a_full_disk(path):
+    """A limit of file sizes makes writes fail half-way, as a full disk does."""
+    save(fitted("USPEC"), path)
+    code = """
+        import resource, sys, ultraspec
+        model = ultraspec.load(sys.argv[1])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+        try:
+            ultraspec.save(model.set_params(n_init=9), sys.argv[1])
+        except OSError as error:
+            print(error.errno)
+    """
+    before = path.read_bytes()
+    command = [sys.executable, "-c", textwrap.dedent(code), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    assert int(done.stdout) == errno.EFBIG
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_writers_and_readers_at_once(model, saved):
+    """Two threads write to one path, again and again; a reader only ever meets whole files."""
+    models, over = [model.cut(2), model.cut(3)], threading.Event()
+
+    def write(mine):
+        while not over.is_set():
+            save(mine, saved)
+
+    threads = [threading.Thread(target=write, args=(mine,)) for mine in models]
+    for thread in threads:
+        thread.start()
+    try:
+        found = {load(saved).n_clusters_ for _ in range(40)}
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert found <= {2, 3, 4}
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs links and modes")
+def test_links_are_followed_and_modes_are_usual(model, tmp_path):
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "model", tmp_path / "link"
+    link.symlink_to(target)
+    before = os.umask(0o027)
+    try:
+        save(model, link)
+    finally:
+        os.umask(before)
+    assert link.is_symlink()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    same(model, load(link), X)
+
+
+def test_without_safetensors(monkeypatch, model, path):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    for use in (lambda: save(model, path), lambda: load(path)):
+        with pytest.raises(ImportError, match=r"need safetensors: pip install 'ultraspec\[models\]'"):
+            use()
+
+
+# Versions
+
+
+def test_older_formats_are_upgraded(monkeypatch, model, saved):
+    """A later release reads today's files through its table."""
+
+    def upgrade(header, arrays):
+        header["facts"]["n_iter"] += 100
+        return {**header, "version": 2}, arrays
+
+    monkeypatch.setattr(container, "VERSION", 2)
+    refused(saved, "format 1, which ultraspec .* no longer reads: load it with an older release")
+    monkeypatch.setitem(container.UPGRADES, 1, upgrade)
+    assert load(saved).n_iter_ == model.n_iter_ + 100
+
+
+def test_every_older_format_can_be_upgraded():
+    assert set(container.UPGRADES) == set(range(1, container.VERSION))

@@ -1,0 +1,133 @@
+"""Row sources of files: threads, and how much is decoded and kept."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from tests.helpers.common import blobs, python
+from tests.helpers.row_files import write
+from ultraspec import USPEC, open_rows
+from ultraspec.rows import _arrays, _pieces, parquet
+
+NAMES = ("c.npy", "fortran.npy", "groups.parquet", "plain.parquet", "folder", "chunked.hdf5", "three.zarr")
+X = blobs(1500, 4, 3, seed=1)[0]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same rows in several formats."""
+    folder = tmp_path_factory.mktemp("rows")
+    return {name: write(folder, name, X) for name in NAMES}
+
+
+def gathered(rows):
+    return np.concatenate([rows.read(*span) for span in rows.blocks()])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_threads_read_at_once(files, name, monkeypatch):
+    monkeypatch.setattr(_pieces, "KEPT_BYTES", 3000)  # pieces come and go
+    monkeypatch.setattr(_pieces, "SHARE_BYTES", 500)
+    monkeypatch.setattr(parquet, "PIECE_BYTES", 3000)
+    monkeypatch.setattr(_arrays, "PIECE_BYTES", 3000)
+    rows = open_rows(files[name])
+    spans = [sorted(pair) for pair in np.random.default_rng(0).integers(0, len(X), (200, 2))]
+    with ThreadPoolExecutor(8) as pool:
+        for (low, high), block in zip(spans, pool.map(lambda span: rows.read(*span), spans), strict=True):
+            assert np.array_equal(block, X[low:high])
+
+
+class Counted:
+    """Counts how often each piece is decoded, whole ones only."""
+
+    def __init__(self, rows, monkeypatch):
+        self.pieces, decode, lock = [], rows._decode, threading.Lock()
+
+        def counted(number, columns, room):
+            with lock:
+                self.pieces.append((number, columns.start))
+            return decode(number, columns, room)
+
+        monkeypatch.setattr(rows, "_decode", counted)
+
+
+@pytest.mark.parametrize("name", ["groups.parquet", "chunked.hdf5", "three.zarr"])
+def test_pieces_are_decoded_once_per_pass(files, name, monkeypatch):
+    monkeypatch.setattr(parquet, "PIECE_BYTES", 3000)
+    monkeypatch.setattr(_arrays, "PIECE_BYTES", 3000)
+    rows = open_rows(files[name])
+    n_pieces = len(rows._bounds) - 1
+    assert n_pieces > 5
+    counted = Counted(rows, monkeypatch)
+    monkeypatch.setattr(_pieces, "KEPT_BYTES", 0)  # a thread still keeps the piece it is in
+    for start in range(0, len(X), 10):
+        rows.read(start, start + 10)
+    crossings = sum(bound % 10 > 0 for bound in rows._bounds[1:-1].tolist())
+    assert len(counted.pieces) <= n_pieces + crossings
+    counted.pieces.clear()
+    rows.take(np.arange(0, len(X), 2))
+    assert len(set(counted.pieces)) == len(counted.pieces) <= n_pieces
+
+
+def test_threads_share_the_work_on_a_piece(files, monkeypatch):
+    monkeypatch.setattr(_pieces, "SHARE_BYTES", 1)
+    rows = open_rows(files["plain.parquet"])
+    counted = Counted(rows, monkeypatch)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(np.array_equal(block, X[:9]) for block in pool.map(lambda _: rows.read(0, 9), range(8)))
+    assert sorted(counted.pieces) == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_what_is_kept_is_bounded(files, monkeypatch):
+    monkeypatch.setattr(parquet, "PIECE_BYTES", 3000)
+    rows = open_rows(files["groups.parquet"])
+    monkeypatch.setattr(_pieces, "KEPT_BYTES", 6000)
+    gathered(rows)
+    assert sum(piece.room.nbytes for piece in rows._cache._alive.values()) <= 6000
+
+
+@pytest.mark.parametrize("name", ["plain.parquet", "folder", "chunked.hdf5", "three.zarr"])
+def test_large_pieces_are_written_out(files, name, monkeypatch):
+    for module in (parquet, _arrays):
+        monkeypatch.setattr(module, "MOST_PIECE_BYTES", 1000)
+    rows = open_rows(files[name], [2, 0])
+    assert "_file" in vars(rows)
+    assert np.array_equal(gathered(rows), X[:, [2, 0]])
+    assert np.array_equal(gathered(rows.select([1])), X[:, [0]])
+    assert np.array_equal(gathered(pickle.loads(pickle.dumps(rows))), X[:, [2, 0]])
+    model = USPEC(4, n_representatives=60, random_state=0)
+    assert (model.fit_predict(open_rows(files[name])) == model.fit_predict(X)).all()
+
+
+@pytest.mark.parametrize(("name", "limit"), [("x.npy", 40e6), ("x.parquet", 130e6)])
+def test_memory_does_not_grow_with_the_file(tmp_path, name, limit):
+    grown = python(
+        """
+        import json, os
+        import numpy as np, psutil, pyarrow as pa, pyarrow.parquet as pq
+        from ultraspec import open_rows
+
+        path, n = os.environ["ROWS_FILE"], 25_000_000  # 200 MB
+        column = np.arange(n, dtype=np.float32)
+        if path.endswith("npy"):
+            np.save(path, np.stack([column, column], axis=1))
+        else:
+            pq.write_table(pa.table({"a": column, "b": column}), path, use_dictionary=False)
+        del column
+        resident = lambda: psutil.Process().memory_info().rss
+        rows = open_rows(path)
+        rows.read(0, 65536)
+        before, most = resident(), 0
+        for span in rows.blocks():
+            assert rows.read(*span)[0, 1] == np.float32(span[0])
+            most = max(most, resident())
+        print(json.dumps(most - before))
+        """,
+        ROWS_FILE=str(tmp_path / name),
+    )
+    assert grown < limit  # Parquet keeps 64 MB, and pyarrow some more

@@ -1,0 +1,349 @@
+"""Nearest representatives: every form of the search against the oracle, and the same bits in every block."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.helpers import oracle
+from tests.helpers.cases import FEW, MANY, SEEDS, Case, cases, points, sparse_points
+from tests.helpers.common import python
+from ultraspec.engines import ThreadEngine
+from ultraspec.spectral import neighbors
+from ultraspec.spectral.neighbors import RepresentativeIndex, nearest_lists
+
+RTOL = 1e-5
+# Sparse rows are measured by inner products in float64, good to a share of |x|^2 + |r|^2 only.
+SPARSE_SLACK = 4e-12
+
+
+def check_consistent(X, index, ids, sq, slack=0.0):
+    """`sq` are the distances of `ids`, which are distinct and ascend."""
+    assert ids.dtype == np.uint16
+    assert sq.dtype == np.float32
+    assert ids.shape == sq.shape == (len(X), index.n_neighbors)
+    assert (np.diff(sq, axis=1) >= 0).all()
+    assert (np.diff(np.sort(ids, axis=1), axis=1) > 0).all()
+    true = np.take_along_axis(oracle.squared_distances(X, index.representatives), ids.astype(np.int64), axis=1)
+    assert (np.abs(sq - true) <= RTOL * true + np.broadcast_to(slack, len(X))[:, None]).all()
+
+
+def close(sq, distances, slack):
+    return np.isclose(sq, distances**2, rtol=RTOL, atol=slack).all(axis=-1)
+
+
+def near(sq, slack):
+    """Which are as small as the smallest, up to rounding."""
+    return np.flatnonzero(sq <= sq.min() * (1 + RTOL) + slack)
+
+
+def admissible_owners(x, index, slack):
+    """Representatives that steps 1 and 2 may settle on when distances are equal up to rounding."""
+    for g in near(oracle.squared_distances(x[None], index.centers)[0], slack):
+        members = np.arange(index.starts[g], index.starts[g + 1])
+        yield from members[near(oracle.squared_distances(x[None], index.representatives[members])[0], slack)]
+
+
+def check_approx(X, index, ids, sq, slack=0.0):
+    """The answer is the oracle's approximate one; where a step is a tie, that of one of the tied."""
+    check_consistent(X, index, ids, sq, slack)
+    R, K, slack = index.representatives, index.n_neighbors, np.broadcast_to(slack, len(X))
+    wanted_ids, distances = oracle.approx_neighbors(X, R, index.centers, index.starts, index.lists, K)
+    equal = close(sq, distances, slack[:, None])
+    for i in np.flatnonzero(~equal):
+        owners = np.array(list(admissible_owners(X[i], index, slack[i])))
+        assert len(owners) > 1, f"row {i}: {sq[i]} instead of {distances[i] ** 2}"
+        _, other = oracle.nearest_of(np.tile(X[i], (len(owners), 1)), R, index.lists[owners].astype(np.int64), K)
+        assert close(sq[i], other, slack[i]).any()
+    distinct = equal & (np.diff(distances, axis=1) > 1e-3 * distances[:, 1:]).all(axis=1)
+    assert (ids[distinct, : K - 1] == wanted_ids[distinct, : K - 1]).all()  # the last may tie with one left out
+
+
+def check_exact(X, index, ids, sq, slack=0.0):
+    check_consistent(X, index, ids, sq, slack)
+    _, distances = oracle.exact_neighbors(X, index.representatives, index.n_neighbors)
+    assert close(sq, distances, np.broadcast_to(slack, len(X))[:, None]).all()
+
+
+def sparse_slack(X, R):
+    return SPARSE_SLACK * ((X.astype(float) ** 2).sum(axis=1) + (R.astype(float) ** 2).sum(axis=1).max())
+
+
+# Building
+
+
+@settings(max_examples=150)
+@given(case=cases())
+def test_build(case, engine):
+    index = case.index(engine)
+    R = index.representatives
+    assert sorted(map(tuple, R)) == sorted(map(tuple, case.R))
+    assert index.n_neighbors == case.K
+    assert 1 <= len(index.centers) <= int(np.sqrt(case.p))
+    assert index.starts[0] == 0
+    assert index.starts[-1] == case.p
+    assert (np.diff(index.starts) > 0).all()
+    scale = np.abs(case.R).max()
+    np.testing.assert_allclose(index.centers, oracle.rep_cluster_centers(R, index.starts), rtol=RTOL, atol=1e-6 * scale)
+    assert index.lists.shape == (case.p, min(case.p, case.factor * case.K + 1))
+
+
+def test_build_makes_floor_sqrt_p_rep_clusters(engine):
+    for p in (4, 8, 9, 24, 25, 120):
+        index = Case("normal", 1, p, 3, 2, 10, 0).index(engine)
+        assert len(index.centers) == int(np.sqrt(p))
+
+
+def test_build_cuts_k_to_the_representatives(engine):
+    random = np.random.default_rng(0)
+    index = RepresentativeIndex.build(points("normal", 3, 2, random), 5, 10, False, random, engine)
+    assert index.n_neighbors == 3
+    assert index.lists.shape == (3, 3)
+
+
+def test_build_single_representative(engine):
+    index = RepresentativeIndex.build(np.ones((1, 2), dtype=np.float32), 5, 10, False, None, engine)
+    ids, sq = index.query(np.array([[1, 1], [1, 3]], dtype=np.float32))
+    assert ids.tolist() == [[0], [0]]
+    assert sq.tolist() == [[0], [4]]
+
+
+@settings(max_examples=150)
+@given(case=cases(), data=st.data())
+def test_nearest_lists(case, data):
+    R = case.R
+    length = data.draw(st.integers(1, case.p))
+    lists = nearest_lists(R, length)
+    assert lists.dtype == np.uint16
+    assert (lists[:, 0] == np.arange(case.p)).all()
+    assert (np.diff(np.sort(lists, axis=1), axis=1) > 0).all()
+    sq = oracle.squared_distances(R, R)
+    wanted = np.take_along_axis(sq, oracle.neighborhoods(R, length), axis=1)
+    atol = 1e-12 * (R.astype(float) ** 2).sum(axis=1).max()
+    np.testing.assert_allclose(np.take_along_axis(sq, lists.astype(np.int64), axis=1), wanted, rtol=1e-9, atol=atol)
+
+
+def test_nearest_lists_sum_wide_features_in_slices():
+    R = points("normal", 12, 9000, np.random.default_rng(0))
+    assert (nearest_lists(R, 12) == oracle.neighborhoods(R, 12)).all()
+
+
+def test_pickle_leaves_derived_tables_out(engine):
+    case = Case("normal", 20, 30, 12, 3, 2, 0)
+    index = case.index(engine)
+    before = index.query(case.X)
+    again = pickle.loads(pickle.dumps(index))
+    assert set(vars(again)) == {"representatives", "centers", "starts", "lists", "n_neighbors", "exact"}
+    assert all((a == b).all() for a, b in zip(before, again.query(case.X), strict=True))
+
+
+# Searching
+
+
+@settings(max_examples=800)
+@given(case=cases())
+def test_approx_is_the_oracles_approximation(case, engine):
+    index = case.index(engine)
+    check_approx(case.X, index, *index.query(case.X))
+
+
+@settings(max_examples=200)
+@given(case=cases())
+def test_exact_is_brute_force(case, engine):
+    index = case.index(engine, exact=True)
+    check_exact(case.X, index, *index.query(case.X))
+
+
+@settings(max_examples=80)
+@given(case=cases(features=FEW))
+def test_exact_by_products_with_few_features(case, engine):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbors, "EXACT_LIST_REPRESENTATIVES", 0)
+        index = case.index(engine, exact=True)
+        assert not index._exact_by_lists
+        check_exact(case.X, index, *index.query(case.X))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("kind", ["normal", "clumps"])
+def test_three_hundred_features(kind, exact, engine):
+    case = Case(kind, 80, 150, 300, 5, 3, 0)
+    index = case.index(engine, exact=exact)
+    (check_exact if exact else check_approx)(case.X, index, *index.query(case.X))
+
+
+@settings(max_examples=150)
+@given(case=cases(), exact=st.booleans())
+def test_sparse(case, exact, engine):
+    index = case.index(engine, exact=exact)
+    X, matrix = sparse_points(case.X, case.random)
+    slack = sparse_slack(X, index.representatives)
+    (check_exact if exact else check_approx)(X, index, *index.query(matrix), slack)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_sparse_rows_far_from_the_origin(exact, engine):
+    """Sparse rows cannot be centred: a column that stays near 1000 must not drown the others."""
+    random = np.random.default_rng(0)
+    both = (1000 + random.standard_normal((300, 10))).astype(np.float32)
+    index = RepresentativeIndex.build(both[:100], 5, 10, exact, random, engine)
+    X = both[100:]
+    slack = sparse_slack(X, index.representatives)
+    (check_exact if exact else check_approx)(X, index, *index.query(scipy.sparse.csr_array(X)), slack)
+
+
+@settings(max_examples=60)
+@given(kind=st.sampled_from(["clumps", "normal"]), d=st.integers(1, 8), seed=SEEDS, exact=st.booleans())
+def test_measured_distances_are_those_of_the_query(kind, d, seed, exact):
+    random = np.random.default_rng(seed)
+    X = np.ascontiguousarray(random.standard_normal((300, d)) * (100 if kind == "clumps" else 1), dtype=np.float32)
+    with ThreadEngine(1) as engine:
+        index = RepresentativeIndex.build(X[:40].copy(), 4, 3, exact, random, engine)
+    ids, sq = index.query(X)
+    assert index.by_tiles
+    assert index.measure(X, ids).tobytes() == sq.tobytes()
+
+
+def test_approx_differs_from_exact_when_the_neighborhood_is_small(engine):
+    """The approximation is the paper's, not an exact search under its name."""
+    for d in (3, 20):
+        case = Case("normal", 200, 150, d, 3, 1, 0)
+        approx, exact = case.index(engine), case.index(engine, exact=True)
+        assert (approx.query(case.X)[1] > exact.query(case.X)[1]).any()
+        assert (approx.query(scipy.sparse.csr_array(case.X))[1] > exact.query(case.X)[1]).any()
+
+
+@pytest.mark.parametrize("d", [2, 12])
+@pytest.mark.parametrize("exact", [False, True])
+def test_far_rows_and_near_rows_keep_their_digits(d, exact, engine):
+    """Representatives in groups a million apart, rows a thousandth of the spacing away from them."""
+    random = np.random.default_rng(0)
+    R = (1e6 * random.integers(0, 2, (60, 1)) + random.integers(0, 100, (60, d))).astype(np.float32)
+    X = (R + 0.0625 * random.integers(-2, 3, R.shape)).astype(np.float32)
+    index = RepresentativeIndex.build(R, 4, 10, exact, random, engine)
+    (check_exact if exact else check_approx)(X, index, *index.query(X))
+
+
+def test_largest_scaled_coordinates(engine):
+    """Coordinates up to 2^50, which `Space` allows, neither overflow nor leave ids unset."""
+    for d in (3, 20):
+        for exact in (False, True):
+            case = Case("normal", 30, 40, d, 5, 10, 0)
+            index = case.index(engine, exact=exact)
+            X = case.X.copy()
+            X[::3] = 2.0**50 * np.sign(X[::3])
+            check_consistent(X, index, *index.query(X))
+            check_consistent(X, index, *index.query(scipy.sparse.csr_array(X)), sparse_slack(X, index.representatives))
+
+
+def test_new_rows_beyond_float32():
+    """Rows of `predict` may be farther out than any row of the fit (in a new process, as this one might die)."""
+    code = """
+        import json, numpy as np, scipy.sparse
+        from ultraspec import USPEC
+        finite = True
+        for d in (3, 20):
+            X = np.random.default_rng(0).normal(size=(300, d))
+            far = np.vstack([X[:5], np.full((3, d), 1e25)])
+            for neighbors in ("approx", "exact"):
+                for make in (np.asarray, scipy.sparse.csr_array):
+                    model = USPEC(3, neighbors=neighbors, random_state=0, n_jobs=1).fit(make(X))
+                    finite &= bool(np.isfinite(model.transform(make(far))).all())
+        print(json.dumps(finite))
+        """
+    assert python(code)
+
+
+# The same bits in every block
+
+
+def check_blocks(index, block, random, singles=30):
+    """Whole, row by row, in ranges and gathered in another order: the same ids and squared distances."""
+    n = block.shape[0]
+    whole = index.query(block)
+    parts = [np.array([i]) for i in random.permutation(n)[:singles]]
+    bounds = np.unique(np.concatenate([[0, n], random.integers(0, n + 1, 3)]))
+    parts += [np.arange(low, high) for low, high in pairwise(bounds)]
+    parts += [random.permutation(n)[: random.integers(1, n + 1)] for _ in range(2)]
+    for rows in parts:
+        for now, then in zip(index.query(block[rows]), whole, strict=True):
+            assert now.tobytes() == then[rows].tobytes()
+
+
+@settings(max_examples=150)
+@given(case=cases(), exact=st.booleans(), sparse=st.booleans())
+def test_blocks_do_not_matter(case, exact, sparse, engine):
+    block = sparse_points(case.X, case.random)[1] if sparse else case.X
+    check_blocks(case.index(engine, exact=exact), block, case.random, singles=10)
+
+
+@pytest.mark.parametrize(
+    ("d", "exact", "by_lists", "sparse"),
+    [
+        pytest.param(2, False, True, False, id="tile"),
+        pytest.param(8, False, True, False, id="tile-8"),
+        pytest.param(9, False, True, False, id="row"),
+        pytest.param(5, True, True, False, id="exact-lists"),
+        pytest.param(5, True, False, False, id="exact-products-5"),
+        pytest.param(37, True, False, False, id="exact-products"),
+        pytest.param(20, False, True, True, id="sparse"),
+        pytest.param(20, True, True, True, id="sparse-exact"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["clumps", "twins", "outliers"])
+def test_large_blocks_do_not_matter(kind, d, exact, by_lists, sparse, engine, monkeypatch):
+    """Blocks of several tiles and several batches of products."""
+    if not by_lists:
+        monkeypatch.setattr(neighbors, "EXACT_LIST_REPRESENTATIVES", 0)
+    monkeypatch.setattr(neighbors, "PRODUCT_ROWS", 600)
+    case = Case(kind, 1300, 90, d, 5, 3, 1)
+    block = sparse_points(case.X, case.random)[1] if sparse else case.X
+    check_blocks(case.index(engine, exact=exact), block, case.random)
+
+
+def rounded_otherwise(index, random):
+    """The index with each coordinate of its table of products off by one unit in the last place.
+
+    A matrix product of another shape is rounded differently by as much, but not on every BLAS.
+    """
+    again = copy.copy(index)
+    table, half_norms = index._products
+    toward = random.choice(np.array([-np.inf, np.inf], dtype=np.float32), table.shape)
+    again.__dict__["_products"] = np.nextafter(table, toward), half_norms
+    return again
+
+
+@settings(max_examples=80)
+@given(case=cases(features=MANY))
+def test_rounding_of_products_does_not_matter(case, engine):
+    index = case.index(engine, exact=True)
+    for now, then in zip(rounded_otherwise(index, case.random).query(case.X), index.query(case.X), strict=True):
+        assert now.tobytes() == then.tobytes()
+
+
+def test_rounding_of_products_does_not_matter_far_from_tight_representatives(engine):
+    random = np.random.default_rng(0)
+    R = (np.ones(20) / np.sqrt(20) + 1e-5 * random.standard_normal((200, 20))).astype(np.float32)
+    X = (1e3 * random.standard_normal((400, 20))).astype(np.float32)
+    index = RepresentativeIndex.build(R, 5, 10, True, random, engine)
+    for now, then in zip(rounded_otherwise(index, random).query(X), index.query(X), strict=True):
+        assert now.tobytes() == then.tobytes()
+
+
+@settings(max_examples=20)
+@given(seed=SEEDS, d=FEW | MANY)
+def test_query_into_fills_slices(seed, d, engine):
+    case = Case("normal", 40, 30, d, 4, 10, seed)
+    index = case.index(engine)
+    ids, sq = np.full((60, 4), 9999, dtype=np.uint16), np.full((60, 4), -1, dtype=np.float32)
+    index.query_into(case.X, ids[10:50], sq[10:50])
+    assert all((a == b).all() for a, b in zip(index.query(case.X), (ids[10:50], sq[10:50]), strict=True))
+    assert (ids[:10] == 9999).all()
+    assert (sq[50:] == -1).all()
