@@ -19,7 +19,7 @@ from sklearn.cluster import KMeans
 
 from ultraspec import baselines
 from ultraspec.baselines._ensemble import combine_integers
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.reproduce import members
 
 LIMIT = 3.0

@@ -18,8 +18,8 @@ from sklearn.cluster import KMeans, SpectralClustering
 from threadpoolctl import threadpool_limits
 
 from ultraspec import USPEC
-from ultraspec.cluster.kmeans import FEW_FEATURES
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.points import FEW_FEATURES
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.spectral.representatives import select

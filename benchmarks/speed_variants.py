@@ -14,7 +14,7 @@ from common import clock, fetch, machine, ratio, read_set, store
 from sklearn.cluster import KMeans
 
 from ultraspec import USPEC
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.spectral import agreement
 
 # what, parameters, at most so many times the time of KMeans(11, n_init=1)

@@ -28,7 +28,7 @@ from which_linkage import link
 from ultraspec import USPEC, datasets, metrics
 from ultraspec._checks import seed_sequence
 from ultraspec._input import open_input
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.spectral import agreement as labelings
 from ultraspec.spectral import transfer_cut
 from ultraspec.spectral.edges import Edges

@@ -13,7 +13,7 @@ from tests.helpers.common import python
 from ultraspec import USENC, USPEC, datasets
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral import discretize
-from ultraspec.spectral.edges import FoundEdges
+from ultraspec.spectral.edges import LazyEdges
 from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.storage import spool
 from ultraspec.storage.spool import Spool, SpooledMatrix, as_array, columns_of, matrix_for, room_for
@@ -38,7 +38,7 @@ def test_uspec_labels_are_those_of_rows_in_memory(d, neighbors, all_on_disk):
     X = np.random.default_rng(0).standard_normal((7000, d)) + 6 * np.random.default_rng(1).integers(0, 3, (7000, 1))
     options = {"n_representatives": 200, "neighbors": neighbors, "random_state": 0}
     there, here = USPEC(3, **options).fit(on_disk(X)), USPEC(3, **options).fit(X)
-    assert isinstance(there._edges, FoundEdges)
+    assert isinstance(there._edges, LazyEdges)
     assert isinstance(there.labels_, np.memmap)
     assert not isinstance(here.labels_, np.memmap)
     assert there.labels_.dtype == np.int32
@@ -123,8 +123,12 @@ def test_a_killed_fit_goes_on_after_its_last_finished_pass(place, all_on_disk, t
     X = datasets.generate("cc", 7000, random_state=0)[0]
     options = {"n_representatives": 200, "random_state": 0}
     wanted = USPEC(3, **options).fit(X).labels_
-    at = {"space": "space.survey", "representatives": "representatives.select", "sigma": "phases.connect"}
-    at |= {"graph": "bipartite.reduce_graph", "labels": "uspec.label_rows"}
+    at = {
+        "space": "space.survey",
+        "representatives": "spectral.representatives.select",
+        "sigma": "spectral.model.connect",
+    }
+    at |= {"graph": "spectral.transfer_cut.reduce_graph", "labels": "uspec.label_rows"}
     name = at[PASSES[place]].replace("space.survey", "_estimator.survey")
 
     def kill(*args, **kwargs):

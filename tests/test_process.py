@@ -229,7 +229,7 @@ def test_ctrl_c_while_blas_is_being_limited_leaves_nothing():
     left, restored, fine = run("""
         import signal, time
         import threadpoolctl
-        from ultraspec.engines import threads
+        from ultraspec._kernels import blas
 
         def blas_threads():
             return [(lib["filepath"], lib["num_threads"]) for lib in threadpoolctl.threadpool_info()]
@@ -243,14 +243,14 @@ def test_ctrl_c_while_blas_is_being_limited_leaves_nothing():
 
         model = USPEC(4, random_state=0).fit(X)
         before = blas_threads()
-        libraries = threads._blas_libraries
-        threads._blas_libraries = Interrupted
+        libraries = blas._blas_libraries
+        blas._blas_libraries = Interrupted
         try:
             model.predict(X)
             time.sleep(1)
         except KeyboardInterrupt:
             pass
-        threads._blas_libraries = libraries
+        blas._blas_libraries = libraries
         left = [thread.name for thread in threading.enumerate()]
         print(json.dumps([left, blas_threads() == before, right(USPEC(4, random_state=0))]), flush=True)
         os._exit(0)  # or a thread that is left would keep the process alive

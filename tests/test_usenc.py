@@ -15,7 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from tests.helpers.common import blobs, documents, frames, python, same_partition
 from ultraspec import USENC, datasets, load, metrics, save
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble import members
 from ultraspec.ensemble.combine import consensus
 from ultraspec.ensemble.members import Recipe, run_member

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from tests.helpers.common import blobs, documents, frames, python, same_partition
 from ultraspec import USPEC, datasets, metrics
 from ultraspec._input import open_input
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 
 SELECTIONS = ("hybrid", "random", "kmeans")
 NEIGHBORS = ("approx", "exact")

@@ -13,7 +13,7 @@ from tests.helpers import oracle
 from tests.helpers.common import blobs, documents, same_partition
 from tests.helpers.model_files import same
 from ultraspec import USENC, USPEC, datasets, load, metrics, open_rows, save
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 
 VARIANTS = {
     "representatives": lambda k=4, **o: USPEC(k, discretize="representatives", **{"random_state": 0, **o}),

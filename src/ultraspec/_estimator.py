@@ -13,11 +13,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 
 from ultraspec._checks import check_choice, check_clusters, check_integer, check_jobs, check_number
 from ultraspec._input import open_input
-from ultraspec.engines import ThreadEngine
 from ultraspec.engines.callbacks import CallbackSupport, report_to_callbacks
-from ultraspec.engines.progress import Console, Silent
+from ultraspec.engines.progress import Console, Reporter
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span
-from ultraspec.spectral.preprocess import NewRows, Space, survey
+from ultraspec.spectral.preprocess import NewRows, Preprocessor, survey
 from ultraspec.storage.spool import Together
 
 MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would need 34 GB by then
@@ -68,10 +68,10 @@ class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             )
         return wanted
 
-    def _console(self) -> Silent:
-        return Console(type(self).__name__) if self.verbose else Silent()
+    def _console(self) -> Reporter:
+        return Console(type(self).__name__) if self.verbose else Reporter()
 
-    def _reporter(self) -> Silent:
+    def _reporter(self) -> Reporter:
         return report_to_callbacks(self, self._console())
 
     def __sklearn_tags__(self) -> Any:
@@ -86,7 +86,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
     _scales_new_rows: ClassVar[bool] = True
     _takes_dask: ClassVar[bool] = True
     _per_row: ClassVar[tuple[str, ...]] = ("labels_",)  # fitted attributes that grow with the rows
-    _space: Space
+    _space: Preprocessor
     _n_rows: int
     _labels_seed: np.random.SeedSequence
 
@@ -167,11 +167,11 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         seed: np.random.SeedSequence,
         engine: ThreadEngine,
         numbers: npt.NDArray[np.int64] | None = None,
-    ) -> Space:
+    ) -> Preprocessor:
         names = getattr(self, "feature_names_in_", None)
         return survey(rows, self.metric, np.random.default_rng(seed), engine, names, numbers)
 
-    def _new_rows(self, rows: Rows, space: Space) -> NewRows:
+    def _new_rows(self, rows: Rows, space: Preprocessor) -> NewRows:
         """Rows that may not have been surveyed, checked and prepared as they are read."""
         return NewRows(rows, space, getattr(self, "feature_names_in_", None))
 

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse
 
 from ultraspec._checks import warn_user
-from ultraspec.engines import ThreadEngine
 from ultraspec.engines.moments import measure_scaling
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import (
     ArrayRows,
     FileRows,

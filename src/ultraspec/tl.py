@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.spectral.partition import lift_all
 from ultraspec.usenc import USENC
 from ultraspec.uspec import USPEC

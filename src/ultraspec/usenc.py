@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from ultraspec._checks import check_checkpoint, check_choice, check_integer, check_range
 from ultraspec._estimator import RowEstimator, all_or_nothing
 from ultraspec._input import open_input
-from ultraspec.engines import ThreadEngine, engine_for
 from ultraspec.engines.callbacks import with_callbacks
+from ultraspec.engines.threads import ThreadEngine, engine_for
 from ultraspec.ensemble.combine import warn_if_alone
 from ultraspec.ensemble.joint import JOINTS, Ensemble, Joined, Joint, Placement
 from ultraspec.ensemble.members import (

@@ -14,14 +14,14 @@ from ultraspec._checks import check_checkpoint, check_choice, check_integer, pla
 from ultraspec._estimator import RowEstimator, all_or_nothing
 from ultraspec._input import open_input
 from ultraspec.cluster.linkage import Tree
-from ultraspec.engines import engine_for
 from ultraspec.engines.callbacks import with_callbacks
+from ultraspec.engines.threads import engine_for
 from ultraspec.rows import Block, RowView, sample_indices, subset
 from ultraspec.spectral import transfer_cut
-from ultraspec.spectral.edges import Edges, FoundEdges, find_edges
+from ultraspec.spectral.edges import Edges, LazyEdges, find_edges
 from ultraspec.spectral.model import GraphOptions, LabelOptions, Model, choose_clusters, divide, embed, warn_of_pieces
 from ultraspec.spectral.partition import VotePartition, label_rows
-from ultraspec.spectral.preprocess import PreparedRows, Space
+from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
 from ultraspec.storage.checkpoint import resume
 
 DISCRETIZE = ("kmeans", "representatives", "consensus")
@@ -209,13 +209,13 @@ class USPEC(RowEstimator):
                 sample = self._sample(rows.n_rows, seeds[3])
                 source = rows if sample is None else subset(rows, sample)
                 kept = checkpoint.stage("space", lambda: self._survey(source, seeds[0], engine, sample).arrays())
-                space = Space.of_arrays(self.metric, kept)
+                space = Preprocessor.from_arrays(self.metric, kept)
             prepared, n_vectors = PreparedRows(source, space), self._n_vectors(wanted)
             options, graph_options = self._label_options(), GraphOptions.of(self)
             found = embed(prepared, graph_options, wanted, n_vectors, seeds[1:3], engine, stage=checkpoint.stage)
             edges = found.edges
             if sample is not None:
-                edges = FoundEdges(self._new_rows(rows, space), found.index, found.sigma)
+                edges = LazyEdges(self._new_rows(rows, space), found.index, found.sigma)
             with reporter.phase("labels"):
                 spectrum, tree = found.spectrum, None
                 if self.n_clusters == "auto":
@@ -224,7 +224,7 @@ class USPEC(RowEstimator):
                 partition, labels = label_rows(edges, partition, engine)
             reporter.close()
         warn_of_pieces(found.graph.pieces(), wanted, graph_options)
-        self._edges = edges.without_ids() if isinstance(edges, FoundEdges) else edges
+        self._edges = edges.without_ids() if isinstance(edges, LazyEdges) else edges
         self._space, self._labels_seed, self._n_rows = space, seeds[3], rows.n_rows
         self._keep(Model(found.index, found.sigma, partition), n_iter)
         self.labels_ = self._map_rows(rows, self._model.label, np.int32) if rows.remote else labels
@@ -305,7 +305,7 @@ class USPEC(RowEstimator):
         self._check_cut(n_clusters, *((p, "representatives") if other.discretize == "consensus" else (kept,)))
         other.n_clusters = k = int(n_clusters)
         reporter, edges = self._console(), self._fitted_edges(X)
-        rows = edges.rows if isinstance(edges, FoundEdges) else None
+        rows = edges.rows if isinstance(edges, LazyEdges) else None
         with engine_for(rows, self.n_jobs, reporter) as engine, reporter.phase("labels"):
             if rows is not None and X is not None:
                 edges = find_edges(rows, model.index, model.sigma, engine)
@@ -383,13 +383,13 @@ class USPEC(RowEstimator):
         self.eigenvalues_ = model.partition.spectrum.eigenvalues
         self._n_features_out = model.partition.n_vectors
 
-    def _fitted_edges(self, X: Any) -> Edges | FoundEdges:
+    def _fitted_edges(self, X: Any) -> Edges | LazyEdges:
         if X is None:
             if self._edges is None:
                 raise ValueError("This model holds no rows: it came from a file or is a copy. Call cut(n_clusters, X).")
             return self._edges
         rows = self._new_rows(self._open_fitted(X), self._space)
-        return FoundEdges(rows, self._model.index, self._model.sigma)
+        return LazyEdges(rows, self._model.index, self._model.sigma)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without the rows' edges: a model in a file stays small."""

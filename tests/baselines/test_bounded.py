@@ -11,8 +11,9 @@ from ultraspec import open_rows
 from ultraspec.baselines import _bounded
 from ultraspec.baselines._bounded import bounded_lloyd, bounds_pay
 from ultraspec.baselines._kmeans import WeightedPoints, lite_kmeans
-from ultraspec.cluster.kmeans import RowPoints, lloyd
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.kmeans import lloyd
+from ultraspec.cluster.points import RowPoints
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows
 
 

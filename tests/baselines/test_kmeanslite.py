@@ -12,7 +12,8 @@ from tests.helpers.cases import KINDS, points
 from tests.helpers.common import blobs, same_partition
 from ultraspec.baselines import KMeansLite, _kmeans
 from ultraspec.baselines._kmeans import WeightedPoints, draw, lite_kmeans
-from ultraspec.cluster.kmeans import RowPoints, lloyd
+from ultraspec.cluster.kmeans import lloyd
+from ultraspec.cluster.points import RowPoints
 from ultraspec.rows import ArrayRows, SparseRows
 
 

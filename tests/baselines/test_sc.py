@@ -102,7 +102,7 @@ def test_neighbors_across_blocks(engine, monkeypatch, d):
     monkeypatch.setattr(_neighbors, "ROWS", 100)
     monkeypatch.setattr(_neighbors, "OTHERS", 130)
     random = np.random.default_rng(0)
-    X = (random.normal(size=(700, 5)) @ random.normal(size=(5, d))).astype(np.float32)  # shadows rule most out
+    X = (random.normal(size=(700, 5)) @ random.normal(size=(5, d))).astype(np.float32)  # projected rule most out
     X[500:] = X[:200]
     D = distances(X)
     np.fill_diagonal(D, np.inf)

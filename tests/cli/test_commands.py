@@ -17,7 +17,7 @@ from tests.helpers.common import python
 from ultraspec import USENC, USPEC, datasets, load, metrics
 from ultraspec.cli import _data, _options
 from ultraspec.cli.fit import estimator
-from ultraspec.engines.progress import Silent
+from ultraspec.engines.progress import Reporter
 from ultraspec.rows import ArrayRows
 
 
@@ -274,7 +274,7 @@ class TestPredict:
 
         rows = Counted(np.tile(data[0], (40, 1)))
         model = USPEC(3, random_state=0, n_jobs=1).fit(data[0])
-        blocks = _data.label_blocks(model, rows, Silent())
+        blocks = _data.label_blocks(model, rows, Reporter())
         first = next(blocks)
         assert rows.n_read <= _data.SHARE < len(rows.blocks())
         rest = list(blocks)

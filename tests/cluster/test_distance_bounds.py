@@ -1,4 +1,4 @@
-"""Shadows never make a distance longer, and change no result."""
+"""Projections never make a distance longer, and change no result."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ultraspec import USPEC
-from ultraspec.cluster.distance_bounds import LEAST_FEATURES, SLACK, Shadow
-from ultraspec.cluster.kmeans import RowPoints, lloyd
+from ultraspec.cluster.distance_bounds import LEAST_FEATURES, SLACK, ProjectionBound
+from ultraspec.cluster.kmeans import lloyd
+from ultraspec.cluster.points import RowPoints
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral.neighbors import RepresentativeIndex
 
@@ -34,24 +35,24 @@ def distances(a, b):
 )
 def test_shadow_distances_are_no_longer_than_the_true_ones(d, rank, noise, offset, seed):
     X = low_rank(200, d, rank, noise, seed) + np.float32(offset)
-    shadow = Shadow.of(X)
-    shadows, squared_lengths = shadow.cast(X)
+    bound = ProjectionBound.fit(X)
+    projected, squared_lengths = bound.project(X)
     lengths = np.linalg.norm(X.astype(np.float64), axis=1)
     np.testing.assert_allclose(np.sqrt(squared_lengths), lengths, rtol=1e-5)
-    if shadow.basis is None:
-        assert shadows is X
-        assert shadow.slack == 0
+    if bound.basis is None:
+        assert projected is X
+        assert bound.slack == 0
         return
-    np.testing.assert_allclose(np.linalg.norm(shadows, axis=1), lengths, rtol=1e-5)
-    longer = distances(shadows, shadows) - distances(X, X)
+    np.testing.assert_allclose(np.linalg.norm(projected, axis=1), lengths, rtol=1e-5)
+    longer = distances(projected, projected) - distances(X, X)
     assert (longer <= SLACK * (lengths[:, None] + lengths)).all()
 
 
-def test_rows_without_main_directions_are_their_own_shadows():
+def test_rows_without_main_directions_are_their_own_projected():
     random = np.random.default_rng(0)
-    assert Shadow.of(random.normal(size=(2000, 300)).astype(np.float32)).basis is None
-    assert Shadow.of(low_rank(2000, 300, 20, 0.1, 0)).basis is not None
-    assert Shadow.of(low_rank(2000, LEAST_FEATURES - 1, 20, 0.1, 0)).basis is None
+    assert ProjectionBound.fit(random.normal(size=(2000, 300)).astype(np.float32)).basis is None
+    assert ProjectionBound.fit(low_rank(2000, 300, 20, 0.1, 0)).basis is not None
+    assert ProjectionBound.fit(low_rank(2000, LEAST_FEATURES - 1, 20, 0.1, 0)).basis is None
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -59,12 +60,12 @@ def test_rows_without_main_directions_are_their_own_shadows():
 def test_search_with_shadows_finds_what_the_definition_finds(exact, seed, engine):
     X = low_rank(700, 130, 25, 0.2, seed)
     index = RepresentativeIndex.build(X[:160], 5, 3, exact, np.random.default_rng(seed), engine)
-    assert index._shadow.basis is not None
+    assert index._bound.basis is not None
     ids, sq = index.query(X)
     other = RepresentativeIndex(
         index.representatives, index.centers, index.starts, index.lists, index.n_neighbors, exact
     )
-    other.__dict__["_shadow"] = Shadow()  # full rows throughout
+    other.__dict__["_bound"] = ProjectionBound()  # full rows throughout
     expected_ids, expected_sq = other.query(X)
     np.testing.assert_array_equal(ids, expected_ids)
     np.testing.assert_array_equal(sq, expected_sq)
@@ -76,10 +77,10 @@ def test_search_with_shadows_finds_what_the_definition_finds(exact, seed, engine
 @pytest.mark.parametrize("seed", range(5))
 def test_kmeans_with_shadows_is_kmeans(seed, engine):
     X = low_rank(1500, 110, 15, 0.3, seed)
-    with_shadow = lloyd(RowPoints(ArrayRows(X), Shadow.of(X)), X[:60], engine, max_iter=8)
+    with_bound = lloyd(RowPoints(ArrayRows(X), ProjectionBound.fit(X)), X[:60], engine, max_iter=8)
     without = lloyd(RowPoints(ArrayRows(X)), X[:60], engine, max_iter=8)
-    np.testing.assert_array_equal(with_shadow.labels, without.labels)
-    np.testing.assert_array_equal(with_shadow.centers, without.centers)
+    np.testing.assert_array_equal(with_bound.labels, without.labels)
+    np.testing.assert_array_equal(with_bound.centers, without.centers)
 
 
 @pytest.mark.parametrize("neighbors", ["approx", "exact"])

@@ -101,7 +101,6 @@ class Killer(threading.Thread):
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_worker_killed_in_a_phase_changes_nothing(client, wanted, phase, monkeypatch):
-    from ultraspec.engines import dask as engine
 
     for name in ("_map_chunk", "_fold_chunk", "_apply"):  # so that there is time to be killed in
         monkeypatch.setattr(engine, name, slowly(getattr(engine, name), 0.15))
@@ -251,9 +250,9 @@ def test_a_worker_out_of_memory_gives_an_error_that_helps():
 
 
 def test_workers_that_are_all_paused_are_noticed(monkeypatch):
-    from ultraspec.engines import dask as engine
+    from ultraspec.rows import dask_graph
 
-    monkeypatch.setattr(engine, "STUCK_SECONDS", 1.0)
+    monkeypatch.setattr(dask_graph, "STUCK_SECONDS", 1.0)
     limits = {"target": False, "spill": False, "pause": 0.01, "terminate": False}
     with (
         dask.config.set({f"distributed.worker.memory.{name}": value for name, value in limits.items()}),

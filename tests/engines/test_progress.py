@@ -18,7 +18,7 @@ from sklearn.utils.fixes import parse_version
 
 from tests.helpers.common import blobs, python
 from ultraspec import USPEC
-from ultraspec.engines.progress import Console, Silent
+from ultraspec.engines.progress import Console, Reporter
 
 PHASES = ["survey", "representatives", "neighbors", "graph", "eigenvectors", "labels"]
 
@@ -120,7 +120,7 @@ def test_a_phase_that_fails_is_marked(capsys):
 
 
 def test_seconds_are_recorded_per_phase(monkeypatch):
-    reporter = Silent()
+    reporter = Reporter()
     monkeypatch.setattr(USPEC, "_reporter", lambda self: reporter)
     USPEC(4, random_state=0).fit(blobs()[0])
     assert list(reporter.profile) == PHASES
@@ -131,7 +131,7 @@ def test_seconds_are_recorded_per_phase(monkeypatch):
 def test_seconds_of_a_phase_add_up(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("ultraspec.engines.progress.time.perf_counter", lambda: now[0])
-    reporter = Silent()
+    reporter = Reporter()
     for seconds in (1.0, 2.5):
         with reporter.phase("labels"):
             now[0] += seconds

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tests.helpers.cases import SEEDS
-from ultraspec.engines import ThreadEngine
-from ultraspec.engines.progress import Silent
-from ultraspec.engines.threads import MOST_GROUPS, count_jobs, merge_tree
+from ultraspec.engines.progress import Reporter
+from ultraspec.engines.threads import MOST_GROUPS, ThreadEngine, count_jobs, merge_tree
 
 JOBS = (1, 2, 3, 8)
 BOUND_TO_ONE_THREAD = hasattr(threadpoolctl.OpenBLASController, "clear_controlling_thread")
@@ -52,7 +51,7 @@ def release_blas():
         threadpoolctl.OpenBLASController.clear_controlling_thread(force=True)
 
 
-class Counts(Silent):
+class Counts(Reporter):
     def __init__(self):
         super().__init__()
         self.passes = []
@@ -339,7 +338,7 @@ def test_reporter_hears_of_every_task(n_jobs):
 def test_an_engine_within_a_task_works_in_its_thread_and_tells_its_own_reporter():
     told = []
 
-    class Reporter(Silent):
+    class Reporter(Reporter):
         def begin_pass(self, total):
             told.append(total)
 
@@ -358,7 +357,7 @@ def test_an_engine_within_a_task_stops_when_the_outer_one_is_closed():
     steps = []
 
     def outer(_):
-        inner = engine.within(Silent(), alone=True)
+        inner = engine.within(Reporter(), alone=True)
         inner.map(lambda step: (steps.append(step), time.sleep(0.01)), range(1000))
 
     with contextlib.suppress(KeyboardInterrupt), ThreadEngine(2) as engine:

@@ -71,7 +71,7 @@ def wide():
 CASES = {
     "few features": (lambda: X, {}),
     "many features": (lambda: blobs(600, d=30)[0], {}),
-    "shadows": (wide, {"n_representatives": 150}),
+    "projected": (wide, {"n_representatives": 150}),
     "exact": (lambda: X, {"neighbors": "exact"}),
     "exact, many features": (lambda: blobs(600, d=30)[0], {"neighbors": "exact"}),
     "far from zero": (lambda: 1e-3 * X + 1e8, {"regularization": 0}),

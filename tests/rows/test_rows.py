@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.helpers.cases import SEEDS
 from ultraspec.rows import ArrayRows, SparseRows, sample_indices
 from ultraspec.rows._base import Rows
-from ultraspec.spectral.preprocess import PreparedRows, Space
+from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
 
 
 class Shape(Rows):
@@ -28,7 +28,7 @@ class Shape(Rows):
 
 def sources(X):
     """The same rows behind every class."""
-    space = Space("euclidean", np.zeros(X.shape[1]), 1.0)
+    space = Preprocessor("euclidean", np.zeros(X.shape[1]), 1.0)
     matrix = scipy.sparse.csr_array(X)
     plain = [ArrayRows(X), ArrayRows(np.asfortranarray(X)), SparseRows(matrix), SparseRows(scipy.sparse.csr_matrix(X))]
     return [*plain, *(PreparedRows(rows, space) for rows in plain)]
@@ -66,7 +66,7 @@ def test_sparse_blocks_are_small(n):
     rows = SparseRows(scipy.sparse.csr_array((n, 5)))
     assert rows.block_rows <= 1024
     assert rows.blocks()[-1][1] == n
-    assert PreparedRows(rows, Space("euclidean", np.zeros(5), 1.0)).blocks() == rows.blocks()
+    assert PreparedRows(rows, Preprocessor("euclidean", np.zeros(5), 1.0)).blocks() == rows.blocks()
 
 
 @settings(max_examples=60)

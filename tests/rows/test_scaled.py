@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from tests.helpers.common import blobs
 from ultraspec import USENC, USPEC, load, open_rows, save
-from ultraspec.engines import ThreadEngine
 from ultraspec.engines.moments import measure_scaling as measure
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.persistence.container import Flaw
 from ultraspec.persistence.model_files import ModelFileError
 from ultraspec.rows import ArrayRows

@@ -14,7 +14,7 @@ from tests.helpers.cases import SEEDS
 from tests.spectral.test_discretize import random_graph
 from ultraspec._kernels.agreement import add_votes
 from ultraspec.cluster.linkage import agglomerate
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.spectral import agreement
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.partition import VotePartition, label_rows

@@ -11,7 +11,7 @@ from tests.helpers import oracle
 from tests.helpers.cases import SEEDS
 from ultraspec._kernels.kmeans import assign_embedded
 from ultraspec.cluster.kmeans import lloyd
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import sample_indices
 from ultraspec.spectral import discretize
 from ultraspec.spectral.discretize import EmbeddedPoints

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.helpers import oracle
 from tests.helpers.cases import FEW, MANY, SEEDS, Case, cases, points, sparse_points
 from tests.helpers.common import python
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.spectral import neighbors
 from ultraspec.spectral.neighbors import RepresentativeIndex, nearest_lists
 
@@ -232,7 +232,7 @@ def test_far_rows_and_near_rows_keep_their_digits(d, exact, engine):
 
 
 def test_largest_scaled_coordinates(engine):
-    """Coordinates up to 2^50, which `Space` allows, neither overflow nor leave ids unset."""
+    """Coordinates up to 2^50, which `Preprocessor` allows, neither overflow nor leave ids unset."""
     for d in (3, 20):
         for exact in (False, True):
             case = Case("normal", 30, 40, d, 5, 10, 0)

@@ -15,7 +15,7 @@ from tests.helpers.cases import SEEDS, points
 from tests.helpers.common import blobs
 from ultraspec import USPEC
 from ultraspec.rows import ArrayRows, SparseRows
-from ultraspec.spectral.preprocess import LARGEST, PreparedRows, Space, check_finite, survey
+from ultraspec.spectral.preprocess import LARGEST, PreparedRows, Preprocessor, check_finite, survey
 
 SPARSE_TYPES = ("float32", "float64", "int8", "uint8", "int16", "int32", "int64", "uint64", "bool")
 TYPES = (*SPARSE_TYPES, "float16", "longdouble", ">f8")
@@ -228,7 +228,7 @@ def test_cosine_rows_have_unit_length(size, sparse, engine):
 def test_cosine_refuses_rows_of_zeros(make):
     X = np.ones((10, 3))
     X[[4, 7]] = 0
-    space = Space("cosine", np.zeros(3), 1.0)
+    space = Preprocessor("cosine", np.zeros(3), 1.0)
     with pytest.raises(ValueError, match=r"Row 1004 of X is all zeros.*metric='euclidean'"):
         space.prepare(make(X), range(1000, 1010))
 

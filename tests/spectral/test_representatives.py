@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import oracle
 from tests.helpers.cases import FEW, MANY, SEEDS, points
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, SparseRows
 from ultraspec.spectral import representatives
 from ultraspec.spectral.representatives import count, select

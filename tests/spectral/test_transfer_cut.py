@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import oracle
 from tests.helpers.cases import SEEDS, Case, cases
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows
 from ultraspec.rows._base import cut_span, even_runs
 from ultraspec.spectral import transfer_cut

@@ -16,9 +16,9 @@ from ultraspec._kernels.sparse import sparse_squared
 
 @kernel
 def assign_dense_products(X, centers, products, bits, half_norms, norms, slack, error, labels, sq):
-    """Nearest centre from inner products of shadows; every centre that could be it is measured in full.
+    """Nearest centre from inner products of projected; every centre that could be it is measured in full.
 
-    `half_norms` belong to the centres' shadows, `norms` to the rows; see `product_limit`. `bits` views `products` as
+    `half_norms` belong to the centres' projected, `norms` to the rows; see `product_limit`. `bits` views `products` as
     int32; both are overwritten.
     """
     n, k = products.shape

@@ -219,7 +219,7 @@ def insert_sorted(sq, ids, value, new_id):
 
 @kernel
 def shadow_limit(sq, norm, slack):
-    """Squared shadow distance beyond which a point is farther than `sq` from a row of squared length `norm`.
+    """Squared bound distance beyond which a point is farther than `sq` from a row of squared length `norm`.
 
     A point that is nearer has at most the length of the row plus that distance, which bounds the rounding.
     """
@@ -236,7 +236,7 @@ def product_limit(sq, norm, slack, error):
 
 
 @kernel
-def nearest_in_group(X, shadows, norms, slack, order, points, point_shadows, starts, groups, out, sq):
+def nearest_in_group(X, projected, norms, slack, order, points, point_projected, starts, groups, out, sq):
     """For each row the nearest of ``points[starts[g]:starts[g + 1]]``, g being its group, and its squared distance.
 
     For many features. Rows are visited in `order`, which the caller sorts by group so that a group's points stay in
@@ -247,7 +247,7 @@ def nearest_in_group(X, shadows, norms, slack, order, points, point_shadows, sta
         smallest = np.float32(np.inf)
         limit = np.float32(np.inf)
         for c in range(starts[group], starts[group + 1]):
-            s = squared_distance(shadows[i], point_shadows[c])
+            s = squared_distance(projected[i], point_projected[c])
             if s > limit:
                 continue
             if slack > 0:
@@ -260,7 +260,7 @@ def nearest_in_group(X, shadows, norms, slack, order, points, point_shadows, sta
 
 
 @kernel
-def search_lists(X, shadows, norms, slack, order, R, R_shadows, owners, to_owner, lists, reach, ids, sq):
+def search_lists(X, projected, norms, slack, order, R, R_projected, owners, to_owner, lists, reach, ids, sq):
     """Last step of the coarse-to-fine search for many features: scan the neighbourhood of each row's owner.
 
     The triangle inequality ends a scan early here too, see `any_in_reach`.
@@ -278,7 +278,7 @@ def search_lists(X, shadows, norms, slack, order, R, R_shadows, owners, to_owner
             if gap > 0 and gap * gap > best[K - 1]:
                 break
             r = lists[owners[i], c]
-            s = squared_distance(shadows[i], R_shadows[r])
+            s = squared_distance(projected[i], R_projected[r])
             if s > limit:
                 continue
             if slack > 0:
@@ -290,9 +290,9 @@ def search_lists(X, shadows, norms, slack, order, R, R_shadows, owners, to_owner
 
 @kernel
 def search_products(X, R, products, half_norms, norms, slack, error, ids, sq):
-    """Exact search from the matrix ``products`` of inner products of the shadows of X and R.
+    """Exact search from the matrix ``products`` of inner products of the projected of X and R.
 
-    ``|r|^2 / 2 - x.r`` orders representatives as the shadows' distances do, but it is rounded, and the rounding of a
+    ``|r|^2 / 2 - x.r`` orders representatives as the projected' distances do, but it is rounded, and the rounding of a
     matrix product depends on the block's shape. So the K first by that order are measured in full, and then every
     representative that could be nearer than the farthest of them: the result is exact and the same in every block.
     """

@@ -11,11 +11,11 @@ from ultraspec._checks import check_integer, check_jobs, seed_sequence
 from ultraspec._estimator import RowClusterer, all_or_nothing
 from ultraspec._input import open_input
 from ultraspec.cluster.kmeans import Clustering
-from ultraspec.engines import ThreadEngine
 from ultraspec.engines.callbacks import with_callbacks
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows
 from ultraspec.spectral.discretize import renumber
-from ultraspec.spectral.preprocess import PreparedRows, Space, survey
+from ultraspec.spectral.preprocess import PreparedRows, Preprocessor, survey
 
 
 class Baseline(RowClusterer):
@@ -59,7 +59,7 @@ class Baseline(RowClusterer):
 
     @abstractmethod
     def _cluster(
-        self, rows: Rows, space: Space, k: int, random: np.random.Generator, engine: ThreadEngine
+        self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
     ) -> Clustering:
         """Cluster prepared rows."""
 

@@ -14,21 +14,9 @@ import numpy.typing as npt
 from scipy.spatial.distance import pdist, squareform
 
 from ultraspec.baselines._kernels import bounds as kernels
-from ultraspec.cluster.kmeans import (
-    FEW_FEATURES,
-    Centers,
-    Clustering,
-    Labels,
-    RowPoints,
-    Squares,
-    Sums,
-    Tally,
-    Weights,
-    product_error,
-    spare_clusters,
-    worthwhile_groups,
-)
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.kmeans import Clustering, Tally, spare_clusters, worthwhile_groups
+from ultraspec.cluster.points import FEW_FEATURES, Centers, Labels, RowPoints, Squares, Sums, Weights, product_error
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, Span
 
 MOST_BOUNDS = 2**26  # rows times clusters

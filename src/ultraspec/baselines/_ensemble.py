@@ -17,8 +17,8 @@ from ultraspec._estimator import RowClusterer, all_or_nothing
 from ultraspec._input import open_input
 from ultraspec._kernels.graph import reduce_pairs
 from ultraspec.baselines._members import cut_range, kmeans_members
-from ultraspec.engines import ThreadEngine
 from ultraspec.engines.callbacks import with_callbacks
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble import microclusters
 from ultraspec.ensemble.combine import BLOCK_ROWS, warn_if_alone
 from ultraspec.ensemble.label_matrix import read_labels, warn_if_transposed
@@ -26,7 +26,7 @@ from ultraspec.ensemble.members import prepare
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.preprocess import survey
 from ultraspec.spectral.transfer_cut import Graph, sum_graph
-from ultraspec.storage.cached import lazy
+from ultraspec.storage.cached import cached_attribute
 from ultraspec.storage.spool import as_array
 
 BASE_CLUSTERS = (20, 60)
@@ -71,12 +71,12 @@ class Ensemble:
         """Number of each clustering's first cluster, and of all clusters at the end."""
         return np.concatenate([[0], np.cumsum(self.counts)])
 
-    @lazy
+    @cached_attribute
     def complete(self) -> bool:
         """Whether every clustering assigns every row."""
         return bool(self.columns.min() >= 0)
 
-    @lazy
+    @cached_attribute
     def sizes(self) -> Floats:
         """Rows (k_c,) in each base cluster."""
         totals = np.zeros(self.n_columns + 1)  # the last, for -1

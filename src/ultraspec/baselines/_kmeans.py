@@ -14,20 +14,10 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec.baselines._bounded import bounded_lloyd, bounds_pay
-from ultraspec.cluster.distance_bounds import Shadow
-from ultraspec.cluster.kmeans import (
-    Assign,
-    Centers,
-    Clustering,
-    Labels,
-    Points,
-    RowPoints,
-    Squares,
-    Sums,
-    Weights,
-    lloyd,
-)
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.distance_bounds import ProjectionBound
+from ultraspec.cluster.kmeans import Clustering, lloyd
+from ultraspec.cluster.points import Assign, Centers, Labels, Points, RowPoints, Squares, Sums, Weights
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Block, Rows, Span
 
 MANY_ROWS = 2**18  # beyond, several starts are compared on a sample
@@ -118,7 +108,7 @@ def lite_kmeans(
     start: Centers | None = None
     if isinstance(points, Rows):
         start = random_start(RowPoints(points), k, random)
-        points = RowPoints(points, Shadow() if points.sparse else Shadow.of(start))
+        points = RowPoints(points, ProjectionBound() if points.sparse else ProjectionBound.fit(start))
     sample = points if n_init == 1 or points.n_rows <= MANY_ROWS else _sample(points, random)
     best: Clustering | None = None
     for _ in range(n_init):

@@ -10,8 +10,8 @@ import numpy as np
 
 from ultraspec.baselines._bounded import bounds_pay
 from ultraspec.baselines._kmeans import lite_kmeans
-from ultraspec.engines import ThreadEngine
 from ultraspec.engines.progress import MemberReporter
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows
 from ultraspec.storage.spool import columns_of, matrix_for
 

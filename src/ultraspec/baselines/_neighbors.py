@@ -14,9 +14,9 @@ import scipy.spatial
 
 from ultraspec.baselines._guard import guard_bytes
 from ultraspec.baselines._kernels.pairs import nearest_rows
-from ultraspec.cluster.distance_bounds import Shadow
-from ultraspec.cluster.kmeans import FEW_FEATURES, shadow_table
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.distance_bounds import ProjectionBound
+from ultraspec.cluster.points import FEW_FEATURES
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span
 from ultraspec.spectral.neighbors import rounding_bound
 
@@ -93,19 +93,19 @@ def _search_tree(X: npt.NDArray[np.float32], K: int, engine: ThreadEngine) -> tu
 
 
 def _search_products(X: npt.NDArray[np.float32], K: int, engine: ThreadEngine) -> tuple[Ids, Squares]:
-    """By matrix products of shadows, which rule out most pairs, and full distances of those that are left."""
+    """By matrix products of projected, which rule out most pairs, and full distances of those that are left."""
     n = len(X)
-    shadow = Shadow.of(X)
-    table, norms = shadow_table(shadow, X)
+    bound = ProjectionBound.fit(X)
+    table, norms = bound.table(X)
     half_norms = (0.5 * norms).astype(np.float32)
-    slack, error = shadow.slack, rounding_bound(len(table))
+    slack, error = bound.slack, rounding_bound(len(table))
     ids, sq = np.zeros((n, K), dtype=np.int32), np.full((n, K), np.inf, dtype=np.float32)
 
     def search(span: Span) -> None:
         here = slice(*span)
-        shadows, lengths = np.ascontiguousarray(table[:, here].T), np.einsum("ij,ij->i", X[here], X[here])
+        projected, lengths = np.ascontiguousarray(table[:, here].T), np.einsum("ij,ij->i", X[here], X[here])
         for low, high in _spans(n, OTHERS):
-            products = shadows @ table[:, low:high]
+            products = projected @ table[:, low:high]
             others = X[low:high], low, products, half_norms[low:high]
             nearest_rows(X[here], span[0], *others, lengths, slack, error, ids[here], sq[here])
 

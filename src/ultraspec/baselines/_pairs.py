@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ultraspec.baselines._ensemble import Ensemble
 from ultraspec.baselines._guard import guard_pairs
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 
 PIECE_BYTES = 2**20  # of the table
 BLOCK_PAIRS = 2**22

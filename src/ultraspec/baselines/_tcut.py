@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec.baselines._ensemble import Ensemble, Found
-from ultraspec.cluster.kmeans import Clustering, RowPoints, lloyd, spread_centers
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.kmeans import Clustering, lloyd, spread_centers
+from ultraspec.cluster.points import RowPoints
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.combine import check_columns
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral import discretize, transfer_cut

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from ultraspec._kernels.graph import LANES
 from ultraspec.baselines._ensemble import Ensemble, Found, Labels
 from ultraspec.baselines._kernels.votes import add_votes, assign_votes
-from ultraspec.cluster.kmeans import Assign, Centers, Clustering, Points, Squares, Sums, lloyd
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.kmeans import Clustering, lloyd
+from ultraspec.cluster.points import Assign, Centers, Points, Squares, Sums
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Span
 from ultraspec.spectral.discretize import renumber
 

@@ -15,9 +15,9 @@ from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._kmeans import draw, lite_kmeans
 from ultraspec.baselines._neighbors import neighbor_graph
 from ultraspec.cluster.kmeans import Clustering
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Rows
-from ultraspec.spectral.preprocess import Space
+from ultraspec.spectral.preprocess import Preprocessor
 
 LEAST_LENGTH = 1e-9  # of an edge
 LEAST_EIGENVALUE = 1e-12
@@ -125,7 +125,7 @@ class ESCG(Baseline):
                 )
 
     def _cluster(
-        self, rows: Rows, space: Space, k: int, random: np.random.Generator, engine: ThreadEngine
+        self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
     ) -> Clustering:
         reporter = engine.reporter
         with reporter.phase("neighbors"):

@@ -11,9 +11,9 @@ from ultraspec._checks import check_choice, check_number, warn_user
 from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._kmeans import WeightedPoints, dense, lite_kmeans
 from ultraspec.cluster.kmeans import Clustering
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span
-from ultraspec.spectral.preprocess import Space
+from ultraspec.spectral.preprocess import Preprocessor
 
 LEAST_DEGREE = 1e-12  # share of the mean degree that a row has at least
 ALWAYS_POSITIVE = 0.5  # up to this alpha no affinity of values between 0 and 1 is negative
@@ -117,7 +117,7 @@ class EulerSC(Baseline):
             raise ValueError("alpha must be larger than 0: at 0 all rows are alike.")
 
     def _cluster(
-        self, rows: Rows, space: Space, k: int, random: np.random.Generator, engine: ThreadEngine
+        self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
     ) -> Clustering:
         with engine.reporter.phase("degrees"):
             angles = np.pi * self.alpha * self._factors(rows, space, engine)
@@ -144,7 +144,7 @@ class EulerSC(Baseline):
             options = {"max_iter": self.max_iter, "n_init": self.n_init}
             return lite_kmeans(WeightedPoints(points, weights), k, **options, random=random, engine=engine)
 
-    def _factors(self, rows: Rows, space: Space, engine: ThreadEngine) -> npt.NDArray[np.float64]:
+    def _factors(self, rows: Rows, space: Preprocessor, engine: ThreadEngine) -> npt.NDArray[np.float64]:
         """What multiplies each prepared feature. Offsets change no difference, so there are none."""
         if self.scaling == "none":
             return np.full(rows.n_features, space.scale)

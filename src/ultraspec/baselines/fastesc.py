@@ -14,10 +14,10 @@ from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._features import fill_rows, mean_distance, pair_squares, sum_over
 from ultraspec.baselines._kmeans import dense, draw, lite_kmeans
 from ultraspec.cluster.kmeans import Clustering
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Block, Rows
 from ultraspec.rows.in_memory import subset
-from ultraspec.spectral.preprocess import Space
+from ultraspec.spectral.preprocess import Preprocessor
 
 MORE_FEATURES = 1000  # features to choose from, beyond those that are kept
 SAMPLE_ROWS = 1000  # that choose
@@ -142,7 +142,7 @@ class FastESC(Baseline):
                 raise ValueError("sigma must be larger than 0: it is the width of the affinity.")
 
     def _cluster(
-        self, rows: Rows, space: Space, k: int, random: np.random.Generator, engine: ThreadEngine
+        self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
     ) -> Clustering:
         reporter, D = engine.reporter, 2 * self.n_frequencies
         with reporter.phase("features"):

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ultraspec._checks import check_choice, check_integer
 from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._votes import VotePoints, vote_kmeans
-from ultraspec.cluster.kmeans import Centers, Sums, Weights
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.points import Centers, Sums, Weights
+from ultraspec.engines.threads import ThreadEngine
 
 EPS = 2.220446049250313e-16  # share that stands for none at all under "entropy": 52 bits, not infinitely many
 

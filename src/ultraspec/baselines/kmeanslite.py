@@ -9,9 +9,9 @@ import numpy as np
 from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._kmeans import lite_kmeans
 from ultraspec.cluster.kmeans import Clustering
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows
-from ultraspec.spectral.preprocess import Space
+from ultraspec.spectral.preprocess import Preprocessor
 
 
 class KMeansLite(Baseline):
@@ -91,7 +91,7 @@ class KMeansLite(Baseline):
         self.verbose = verbose
 
     def _cluster(
-        self, rows: Rows, space: Space, k: int, random: np.random.Generator, engine: ThreadEngine
+        self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
     ) -> Clustering:
         with engine.reporter.phase("k-means"):
             options = {"max_iter": self.max_iter, "n_init": self.n_init}

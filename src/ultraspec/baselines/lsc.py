@@ -14,12 +14,12 @@ from ultraspec._kernels.graph import reduce_pairs
 from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._kmeans import dense, draw, lite_kmeans
 from ultraspec.cluster.kmeans import Clustering
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, Span
 from ultraspec.spectral.discretize import EmbeddedPoints
-from ultraspec.spectral.edges import Edges, FoundEdges, connect
+from ultraspec.spectral.edges import Edges, LazyEdges, connect
 from ultraspec.spectral.neighbors import RepresentativeIndex
-from ultraspec.spectral.preprocess import Space
+from ultraspec.spectral.preprocess import Preprocessor
 from ultraspec.spectral.transfer_cut import sum_graph, transfer_cut
 from ultraspec.storage.spool import stays_in_memory
 
@@ -144,7 +144,7 @@ class LSC(Baseline):
         check_choice("bandwidth", self.bandwidth, ("code", "distance"))
 
     def _cluster(
-        self, rows: Rows, space: Space, k: int, random: np.random.Generator, engine: ThreadEngine
+        self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
     ) -> Clustering:
         reporter = engine.reporter
         with reporter.phase("landmarks"):
@@ -171,7 +171,7 @@ class LSC(Baseline):
         return mean_sq * scale or 1.0
 
     def _vectors(
-        self, edges: Edges | FoundEdges, index: RepresentativeIndex, k: int, engine: ThreadEngine
+        self, edges: Edges | LazyEdges, index: RepresentativeIndex, k: int, engine: ThreadEngine
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
         """The landmarks' vectors (p, k) and their eigenvalues: left singular vectors of the rows' scaled weights."""
 
@@ -221,11 +221,11 @@ def mean_square(rows: Rows, landmarks: npt.NDArray[np.float32], engine: ThreadEn
     return max(float(squares + (L**2).sum(axis=1).mean() - 2.0 * mean @ L.mean(axis=0)), 0.0)
 
 
-def weigh(rows: Rows, index: RepresentativeIndex, sigma: float, engine: ThreadEngine) -> Edges | FoundEdges:
+def weigh(rows: Rows, index: RepresentativeIndex, sigma: float, engine: ThreadEngine) -> Edges | LazyEdges:
     """Weights of all rows on their nearest landmarks, which sum to one."""
     keep = stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors)
     if not keep:
-        return FoundEdges(rows, index, sigma)
+        return LazyEdges(rows, index, sigma)
     edges, _ = connect(rows, index, engine)
     assert isinstance(edges, Edges)
     edges.map(lambda part, _: part.weigh(sigma), engine)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ultraspec._checks import check_integer, check_number
 from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._tcut import cut_memberships
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.combine import check_columns
 
 LEAST = 1e-15  # weight of a base cluster: far below, the float32 vectors of such clusters would overflow

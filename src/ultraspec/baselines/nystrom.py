@@ -14,9 +14,9 @@ from ultraspec.baselines._base import Baseline
 from ultraspec.baselines._features import fill_rows, mean_distance, pair_squares, sum_over
 from ultraspec.baselines._kmeans import dense, draw, label_embedding, unit_rows
 from ultraspec.cluster.kmeans import Clustering
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Block, Rows
-from ultraspec.spectral.preprocess import Space
+from ultraspec.spectral.preprocess import Preprocessor
 
 TINY_DEGREE = 1e-12
 KEPT_BYTES = 2**29  # affinities up to here are kept in memory, others found anew in each pass
@@ -136,7 +136,7 @@ class Nystrom(Baseline):
             raise ValueError("sigma must be larger than 0: it is the width of the affinity.")
 
     def _cluster(
-        self, rows: Rows, space: Space, k: int, random: np.random.Generator, engine: ThreadEngine
+        self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
     ) -> Clustering:
         reporter = engine.reporter
         sample = draw(rows.n_rows, self.n_landmarks, random)

@@ -16,7 +16,7 @@ from ultraspec.baselines._kernels.elite import elite_thresholds, take_elite
 from ultraspec.baselines._kernels.walks import take_step
 from ultraspec.baselines._pairs import PairSimilarity
 from ultraspec.baselines._tcut import cut_affinities
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.combine import check_columns
 
 MOST_STEPS = 20  # and neighbours, where the number of microclusters chooses them

@@ -12,9 +12,9 @@ from ultraspec.baselines._kmeans import label_embedding, unit_rows
 from ultraspec.baselines._neighbors import neighbor_graph
 from ultraspec.baselines._spectrum import leading_vectors
 from ultraspec.cluster.kmeans import Clustering
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows
-from ultraspec.spectral.preprocess import Space
+from ultraspec.spectral.preprocess import Preprocessor
 
 
 class SC(Baseline):
@@ -112,7 +112,7 @@ class SC(Baseline):
         check_choice("assign_labels", self.assign_labels, ("orthogonal", "kmeans"))
 
     def _cluster(
-        self, rows: Rows, space: Space, k: int, random: np.random.Generator, engine: ThreadEngine
+        self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
     ) -> Clustering:
         reporter = engine.reporter
         with reporter.phase("neighbors"):

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from ultraspec._checks import check_integer
 from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
 from ultraspec.baselines._votes import VotePoints, vote_kmeans
-from ultraspec.cluster.kmeans import Centers, Sums, Weights
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.points import Centers, Sums, Weights
+from ultraspec.engines.threads import ThreadEngine
 
 
 def sec(

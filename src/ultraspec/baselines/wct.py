@@ -12,7 +12,7 @@ from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBasel
 from ultraspec.baselines._guard import check_max_pairs_bytes
 from ultraspec.baselines._pairs import similarity_matrix
 from ultraspec.cluster.linkage import METHODS, agglomerate
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.combine import check_columns
 
 

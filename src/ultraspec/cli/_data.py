@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._input import open_input
-from ultraspec.engines import ThreadEngine
-from ultraspec.engines.progress import Silent
+from ultraspec.engines.progress import Reporter
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows
 
 COUNT_ROWS = 2**22
 SHARE = 8  # blocks per thread that are labelled before they are written
 
 
-def label_blocks(model: Any, rows: Rows, reporter: Silent) -> Generator[tuple[npt.NDArray[Any], ...]]:
+def label_blocks(model: Any, rows: Rows, reporter: Reporter) -> Generator[tuple[npt.NDArray[Any], ...]]:
     """Labels of rows by a fitted model, in order, a few blocks at a time: nothing that grows with the rows is kept.
 
     With the labels of an ensemble comes the confidence in them.

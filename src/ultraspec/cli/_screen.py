@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ultraspec.engines.progress import Console, Silent
+from ultraspec.engines.progress import Console, Reporter
 
 PARTS = 1000  # of a file, that the bar moves by
 QUICK = 0.4  # seconds; passes that are over sooner get no bar of their own, which would only flicker
 
 
-class Bar(Silent):
+class Bar(Reporter):
     """A reporter for terminals: a moving bar with the time left, and a line that stays for every finished phase.
 
     Parameters
@@ -115,10 +115,10 @@ class Screen:
         if not self._quiet:
             print(text, file=sys.stderr, flush=True)
 
-    def reporter(self, title: str) -> Silent:
+    def reporter(self, title: str) -> Reporter:
         """What estimators and passes over data report to."""
         if self._quiet:
-            return Silent()
+            return Reporter()
         console = terminal()
         return Console(title) if console is None else Bar(title, console)
 
@@ -130,7 +130,7 @@ class Screen:
         in_log = terminal() is None
         if in_log:
             self.say(f"Reading {path} ...")
-        reporter = Silent() if in_log else self.reporter("Reading")
+        reporter = Reporter() if in_log else self.reporter("Reading")
         done = 0
 
         def hear(share: float) -> None:

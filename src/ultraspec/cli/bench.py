@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ultraspec import USPEC, datasets, metrics
-from ultraspec._memory import resident_bytes
 from ultraspec.cli._options import check_seed
 from ultraspec.cli._screen import Screen, duration, memory
+from ultraspec.engines.progress import resident_bytes
 from ultraspec.engines.threads import count_jobs
 
 WARM_UP_ROWS = 20_000

@@ -19,8 +19,8 @@ from ultraspec.cli._input import Input
 from ultraspec.cli._options import PARAMETERS
 from ultraspec.cli._screen import Screen, duration, listing, memory
 from ultraspec.cli._writers import write_columns
-from ultraspec.engines import ThreadEngine
 from ultraspec.engines.moments import measure_scaling
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, ScaledRows
 from ultraspec.storage import checkpoint
 

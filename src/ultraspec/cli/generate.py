@@ -18,7 +18,7 @@ from ultraspec.cli._options import check_seed
 from ultraspec.cli._screen import Screen, duration
 from ultraspec.cli._writers import writer
 from ultraspec.datasets.synthetic import CHUNK_ROWS, Labelled
-from ultraspec.engines.progress import Silent
+from ultraspec.engines.progress import Reporter
 from ultraspec.storage.atomic import write_whole
 
 COLUMNS = {"x0": np.float32, "x1": np.float32}
@@ -59,7 +59,7 @@ def run(
     screen.result(facts, shown + [("Labels", str(path)) for option, path in targets.items() if option == "--labels"])
 
 
-def watched(name: str, n_rows: int, seed: int, reporter: Silent) -> Generator[Labelled]:
+def watched(name: str, n_rows: int, seed: int, reporter: Reporter) -> Generator[Labelled]:
     """The blocks of a set, with progress."""
     with reporter.phase("rows"):
         reporter.begin_pass(-(-n_rows // CHUNK_ROWS))

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ultraspec.engines.progress import Silent
+from ultraspec.engines.progress import Reporter
 
 __all__ = ["CallbackSupport", "report_to_callbacks", "with_callbacks"]
 
@@ -29,17 +29,17 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-def report_to_callbacks(estimator: Any, reporter: Silent) -> Silent:
+def report_to_callbacks(estimator: Any, reporter: Reporter) -> Reporter:
     """`reporter`, or where the estimator has callbacks, one that tells both."""
     if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
         return _CallbackReporter(estimator, reporter)
     return reporter
 
 
-class _CallbackReporter(Silent):
+class _CallbackReporter(Reporter):
     """Passes phases on as subtasks of the fit, and blocks as subtasks of their phase."""
 
-    def __init__(self, estimator: Any, inner: Silent) -> None:
+    def __init__(self, estimator: Any, inner: Reporter) -> None:
         super().__init__()
         self._estimator, self._inner = estimator, inner
         self._lock = threading.Lock()

@@ -1,22 +1,21 @@
 """Progress of a fit: phases, passes over the data, blocks.
 
 The engine tells a *reporter* what happens; a reporter shows it (`Console`), passes it on to scikit-learn's callbacks
-(`ultraspec.engines.callbacks`) or drops it (`Silent`). Calls may come from several threads.
+(`ultraspec.engines.callbacks`) or drops it (`Reporter`). Calls may come from several threads.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from typing import IO, Any
 
-from ultraspec._memory import resident_bytes
 
-
-class Silent:
+class Reporter:
     """A reporter that shows nothing, and the base of the others.
 
     Attributes
@@ -79,16 +78,16 @@ class Silent:
         """One more task of the pass is done."""
 
 
-class MemberReporter(Silent):
+class MemberReporter(Reporter):
     """Tells another reporter which phase a member of an ensemble is in, and nothing else.
 
     Parameters
     ----------
-    outer : Silent
+    outer : Reporter
         Counts the members.
     """
 
-    def __init__(self, outer: Silent) -> None:
+    def __init__(self, outer: Reporter) -> None:
         super().__init__()
         self._outer = outer
 
@@ -101,7 +100,7 @@ class MemberReporter(Silent):
         self._outer.measure()
 
 
-class Console(Silent):
+class Console(Reporter):
     """Shows phases on a stream: a moving bar on a terminal, one line per finished phase and every 10 s in a log.
 
     Parameters
@@ -195,3 +194,11 @@ class Console(Silent):
             line = f"{self._title}  {self._name:<16} {now - self._started:8.2f} s  {bar}{share:4.0%}  {passes}{left}"
             self._stream.write(f"\r\033[K{line}" if self._live else f"{line}\n")
             self._stream.flush()
+
+
+def resident_bytes() -> int | None:
+    """Resident memory of this process now, or None where the system does not tell."""
+    if sys.platform.startswith("linux"):
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return None

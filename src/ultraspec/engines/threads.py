@@ -13,7 +13,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from ultraspec._kernels.blas import single_blas_thread
-from ultraspec.engines.progress import Silent
+from ultraspec.engines.progress import Reporter
 from ultraspec.rows import Block, Rows, Span
 from ultraspec.rows._base import MOST_GROUPS, even_runs
 
@@ -53,7 +53,7 @@ class ThreadEngine:
 
     def __init__(self, n_jobs: int | None = None, reporter: Any = None) -> None:
         self.n_jobs = count_jobs(n_jobs)
-        self.reporter = reporter if reporter is not None else Silent()
+        self.reporter = reporter if reporter is not None else Reporter()
         self._pool: ThreadPoolExecutor | None = None
         self._closed = threading.Event()
 
@@ -186,3 +186,12 @@ def merge_tree(results: Iterable[R], merge: Callable[[R, R], R]) -> R:
     while stack:
         merged = merge(stack.pop()[1], merged)
     return merged
+
+
+def engine_for(rows: Rows | None, n_jobs: int | None, reporter: Any = None) -> ThreadEngine:
+    """Return the engine that runs where the rows are: the Dask engine for rows on a cluster, else threads."""
+    if rows is None or not rows.remote:
+        return ThreadEngine(n_jobs, reporter)
+    from ultraspec.engines.dask import DaskEngine  # needs Dask, which is optional
+
+    return DaskEngine(n_jobs, reporter)

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._kernels import agreement as kernels
-from ultraspec.cluster.kmeans import Labels
 from ultraspec.cluster.linkage import Tree
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.points import Labels
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span
 from ultraspec.spectral import agreement
 from ultraspec.spectral.edges import Edges

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ultraspec._checks import check_clusters, check_integer, check_jobs, check_number, seed_sequence, warn_user
 from ultraspec._kernels.graph import reduce_pairs
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble import microclusters
 from ultraspec.ensemble.label_matrix import read_labels, warn_if_transposed
 from ultraspec.ensemble.microclusters import Microclusters

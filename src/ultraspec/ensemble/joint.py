@@ -15,16 +15,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec.cluster.kmeans import Labels
 from ultraspec.cluster.linkage import Tree
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.points import Labels
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble import average_linkage, microclusters
 from ultraspec.ensemble.combine import ConsensusGraph, edges_of, share_backed
 from ultraspec.ensemble.members import base_columns, small_labels
 from ultraspec.ensemble.microclusters import Microclusters
 from ultraspec.rows import Block, Rows, Span
 from ultraspec.spectral import agreement
-from ultraspec.spectral.edges import Edges, FoundEdges, find_edges
+from ultraspec.spectral.edges import Edges, LazyEdges, find_edges
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.partition import Partition, VotePartition, label_rows, lift_all
 from ultraspec.spectral.transfer_cut import choose_number
@@ -164,7 +164,7 @@ class Average(Joint):
     """Average linkage of the first member's representatives, and the vote of its edges."""
 
     members: Ensemble
-    edges: Edges | FoundEdges
+    edges: Edges | LazyEdges
     tree: Tree
     regularization: float
 
@@ -190,7 +190,7 @@ class Average(Joint):
         return cls(members.without_kept_rows(), cls._edges(members, engine), partition.tree, regularization)
 
     @staticmethod
-    def _edges(members: Ensemble, engine: ThreadEngine) -> Edges | FoundEdges:
+    def _edges(members: Ensemble, engine: ThreadEngine) -> Edges | LazyEdges:
         if members.rows is None:
             raise ValueError(
                 "This model holds no rows to vote with: it came from a file, is a copy, or joined its members in "

@@ -2,7 +2,7 @@
 
 Every member has a seed of its own, from which its number of clusters, its representatives and its labels follow: so
 members may run at once or one after another, and a killed run may go on where it stopped. All see the rows through one
-`Space`: rows are surveyed once and, where they fit, prepared once.
+`Preprocessor`: rows are surveyed once and, where they fit, prepared once.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._checks import warn_user
-from ultraspec.engines import ThreadEngine
 from ultraspec.engines.progress import MemberReporter
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Block, Rows, Span
 from ultraspec.spectral import discretize, representatives
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.model import GraphOptions, Model, embed
 from ultraspec.spectral.partition import CenterPartition, label_all
-from ultraspec.spectral.preprocess import PreparedRows, Space
+from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
 from ultraspec.storage.spool import as_array, columns_of, matrix_for
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def cut_range(
     return min(most, max(1, most * low // high, n_clusters)), most
 
 
-def prepare(rows: Rows, space: Space, engine: ThreadEngine) -> Rows:
+def prepare(rows: Rows, space: Preprocessor, engine: ThreadEngine) -> Rows:
     """The rows as members read them: dense ones prepared now where they are small, others when a block is read."""
     prepared = PreparedRows(rows, space)
     if rows.sparse or rows.remote or rows.n_rows * rows.n_features * 4 > PREPARED_BYTES:

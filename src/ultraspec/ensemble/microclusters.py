@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._kernels.labels import fill_slots, number_rows
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span, cut_span
 from ultraspec.spectral.transfer_cut import ONE
 from ultraspec.storage.spool import SpooledMatrix, as_array, fill, room_like

@@ -17,15 +17,15 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec._input import open_input
-from ultraspec.engines import ThreadEngine
-from ultraspec.engines.progress import Silent
+from ultraspec.engines.progress import Reporter
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.combine import edges_of
 from ultraspec.ensemble.members import base_columns
 from ultraspec.rows import Block, Rows, check_finite, cut_span, is_lazy, sample_indices
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.partition import Partition, VotePartition
-from ultraspec.storage.cached import lazy
+from ultraspec.storage.cached import cached_attribute
 from ultraspec.usenc import USENC
 from ultraspec.uspec import USPEC
 
@@ -139,7 +139,7 @@ class Source:
         names = [f"feature {i}" for i in range(self.n_features)] if given is None else [str(name) for name in given]
         return names if self.model.scaling_ is None else [f"{name}, scaled" for name in names]
 
-    @lazy
+    @cached_attribute
     def sample(self) -> npt.NDArray[np.int64]:
         """Numbers of the rows that stand for all: every row of small data."""
         size = max(LEAST_SAMPLE, min(SAMPLE_ROWS, SAMPLE_VALUES // max(self.n_features, 1)))
@@ -150,7 +150,7 @@ class Source:
         """Whether the sample has every row."""
         return len(self.sample) == self.n_rows
 
-    @lazy
+    @cached_attribute
     def first_columns(self) -> Codes:
         """The number of each member's first base cluster."""
         sizes = [member.partition.n_clusters for member in self.model._models]
@@ -224,14 +224,14 @@ class _Reading:
     def __init__(self, model: Any, where: Where, read: Callable[[], Block]) -> None:
         self._model, self._where, self._read = model, where, read
 
-    @lazy
+    @cached_attribute
     def raw(self) -> Block:
         """The user's own values, checked."""
         block = self._read()
         check_finite(block, self._numbers, getattr(self._model, "feature_names_in_", None))
         return block
 
-    @lazy
+    @cached_attribute
     def prepared(self) -> Block:
         """The rows as the model sees them."""
         return self._model._space.prepare_new(self.raw, self._numbers)
@@ -251,7 +251,7 @@ class _Reading:
 @contextmanager
 def open_source(model: Any, X: Any = None, labels: Any = None) -> Iterator[Source]:
     """A `Source` whose passes run on as many threads as the model's, and are shown where its fit was."""
-    reporter = getattr(model, "_console", Silent)()
+    reporter = getattr(model, "_console", Reporter)()
     with ThreadEngine(getattr(model, "n_jobs", None), reporter) as engine, reporter.phase("figures"):
         yield Source(model, X, labels, engine)
 

@@ -220,8 +220,8 @@ def _plain(value: Any) -> Any:
 def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
     """The estimator that a checked header and its arrays describe."""
     from ultraspec.rows.scaled import Scaling
-    from ultraspec.spectral.partition import partition_of_arrays
-    from ultraspec.spectral.preprocess import Space
+    from ultraspec.spectral.partition import partition_from_arrays
+    from ultraspec.spectral.preprocess import Preprocessor
 
     facts = header["facts"]
     parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in header["parameters"].items()}
@@ -229,7 +229,7 @@ def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
     model.n_features_in_ = facts["n_features"]
     if facts["feature_names"] is not None:
         model.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
-    model._space = Space(facts["metric"], arrays["offset"], facts["scale"])
+    model._space = Preprocessor(facts["metric"], arrays["offset"], facts["scale"])
     means, deviations = arrays.get("scaling.mean"), arrays.get("scaling.deviation")
     model.scaling_ = None if means is None or deviations is None else Scaling(means, deviations)
     seed = facts["labels_seed"]
@@ -239,7 +239,7 @@ def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
         model._joint, model._label_type = None, np.dtype(facts["base_label_type"])
         model._majority = arrays.get("consensus.majority")
         model._models = [_take_model(member_name(i), s, arrays) for i, s in enumerate(facts["members"])]
-        model._keep(partition_of_arrays(_named("consensus.", arrays)), facts["n_iter"])
+        model._keep(partition_from_arrays(_named("consensus.", arrays)), facts["n_iter"])
     else:
         model._edges = None
         model._keep(_take_model("", facts["model"], arrays), facts["n_iter"])
@@ -249,7 +249,7 @@ def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
 def _take_model(prefix: str, scalars: Header, arrays: Arrays) -> Model:
     from ultraspec.spectral.model import Model
 
-    return Model.of_arrays({**_named(prefix, arrays), **{name: np.asarray(value) for name, value in scalars.items()}})
+    return Model.from_arrays({**_named(prefix, arrays), **{name: np.asarray(value) for name, value in scalars.items()}})
 
 
 def _named(prefix: str, arrays: Arrays) -> Arrays:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec.baselines._members import kmeans_members
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.members import prepare
 from ultraspec.reproduce.memory import peak_bytes
 from ultraspec.rows import ArrayRows

@@ -19,7 +19,7 @@ import numpy as np
 
 from ultraspec import USENC, USPEC, baselines, metrics  # noqa: F401 - loaded once, before processes are forked
 from ultraspec.baselines._ensemble import combine_integers
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.reproduce import members
 from ultraspec.reproduce.data import Prepared
 from ultraspec.reproduce.memory import peak_bytes

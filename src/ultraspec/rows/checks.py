@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from ultraspec._checks import listed
 from ultraspec.rows._base import Block
@@ -18,6 +17,8 @@ Numbers = Sequence[int] | npt.NDArray[np.int64]
 
 def check_finite(raw: Block, numbers: Numbers, names: Sequence[str] | None) -> None:
     """Raise a ValueError that names the column and row of the first NaN or infinity; `numbers` are the rows' own."""
+    import scipy.sparse  # slow, and not needed to report a wrong command line
+
     values: Any = raw.data if scipy.sparse.issparse(raw) else raw
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return

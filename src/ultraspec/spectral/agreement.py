@@ -14,9 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ultraspec._checks import warn_user
 from ultraspec._kernels import agreement as kernels
-from ultraspec.cluster.kmeans import Labels, Weights
 from ultraspec.cluster.linkage import Tree, agglomerate
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.points import Labels, Weights
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.spectral import discretize
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.transfer_cut import MOST_AUTO_CLUSTERS, Spectrum

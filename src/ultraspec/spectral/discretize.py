@@ -16,21 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from ultraspec._checks import warn_user
 from ultraspec._kernels import graph as graph_kernels
 from ultraspec._kernels import kmeans as kernels
-from ultraspec.cluster.kmeans import (
-    Assign,
-    Centers,
-    Clustering,
-    Labels,
-    Points,
-    Squares,
-    Sums,
-    Weights,
-    lloyd,
-    spread_centers,
-)
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.kmeans import Clustering, lloyd, spread_centers
+from ultraspec.cluster.points import Assign, Centers, Labels, Points, Squares, Sums, Weights
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Span, sample_indices
-from ultraspec.spectral.edges import Edges, FoundEdges
+from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.partition import score_room, score_table
 from ultraspec.spectral.transfer_cut import ONE, full_lanes, lift, lift_room
 
@@ -48,7 +38,7 @@ class EmbeddedPoints(Points):
 
     Parameters
     ----------
-    edges : Edges or FoundEdges
+    edges : Edges or LazyEdges
         Transition probabilities of the rows.
     vectors : ndarray of shape (p, k), float32
         Vectors of the representatives.
@@ -60,7 +50,7 @@ class EmbeddedPoints(Points):
 
     def __init__(
         self,
-        edges: Edges | FoundEdges,
+        edges: Edges | LazyEdges,
         vectors: npt.NDArray[np.float32],
         weights: Weights = ONE,
         scales: npt.NDArray[np.float32] | None = None,
@@ -134,9 +124,9 @@ class EmbeddedPoints(Points):
         return assign
 
 
-def points_of(edges: Edges | FoundEdges, vectors: npt.NDArray[np.float32]) -> EmbeddedPoints:
+def points_of(edges: Edges | LazyEdges, vectors: npt.NDArray[np.float32]) -> EmbeddedPoints:
     """Rows embedded by their edges; where rows are on a cluster but few enough to be settled all, edges come here."""
-    if isinstance(edges, FoundEdges) and edges.rows.remote and len(edges) <= settling_rows(vectors.shape[1]):
+    if isinstance(edges, LazyEdges) and edges.rows.remote and len(edges) <= settling_rows(vectors.shape[1]):
         edges = edges[np.arange(len(edges))]
     return EmbeddedPoints(edges, vectors)
 

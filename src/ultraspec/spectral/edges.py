@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ultraspec._checks import warn_user
 from ultraspec._kernels import graph as kernels
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span, cut_span
 from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.storage.spool import Spool, room_for, stays_in_memory
@@ -86,7 +86,7 @@ class Edges:
 
 
 @dataclass(frozen=True)
-class FoundEdges:
+class LazyEdges:
     """The same edges, found anew whenever some are asked for: where the rows themselves are not in memory.
 
     Attributes
@@ -120,7 +120,7 @@ class FoundEdges:
         """Gives the edges of a block of prepared rows with squared distances, wherever that is."""
         return functools.partial(_find, self.index, self.ids)
 
-    def without_ids(self) -> FoundEdges:
+    def without_ids(self) -> LazyEdges:
         """The same without its file."""
         return replace(self, ids=None)
 
@@ -162,7 +162,7 @@ def _find(index: RepresentativeIndex, kept: Spool | None, block: Block, span: Sp
 
 def connect(
     rows: Rows, index: RepresentativeIndex, engine: ThreadEngine, *, keep: bool = True, out: Edges | None = None
-) -> tuple[Edges | FoundEdges, float]:
+) -> tuple[Edges | LazyEdges, float]:
     """Edges of all rows, and sigma, the mean distance to the K nearest.
 
     Edges that are kept are written to `out`, if it has the right shape; others will be found again. Warns where a few
@@ -187,7 +187,7 @@ def connect(
     found = engine.map_rows(rows, search)
     sigma = sum(total for total, _, _ in found) / (n * K) or 1.0
     _warn_of_far_rows([far for _, *far in found], sigma, n, K)
-    return edges if edges is not None else FoundEdges(rows, index, sigma, ids), sigma
+    return edges if edges is not None else LazyEdges(rows, index, sigma, ids), sigma
 
 
 def _warn_of_far_rows(farthest: list[Any], sigma: float, n: int, K: int) -> None:
@@ -206,9 +206,9 @@ def _warn_of_far_rows(farthest: list[Any], sigma: float, n: int, K: int) -> None
         )
 
 
-def find_edges(rows: Rows, index: RepresentativeIndex, sigma: float, engine: ThreadEngine) -> Edges | FoundEdges:
+def find_edges(rows: Rows, index: RepresentativeIndex, sigma: float, engine: ThreadEngine) -> Edges | LazyEdges:
     """Edges of all rows to representatives of a graph that is there already: kept where the rows are in memory."""
-    found = FoundEdges(rows, index, sigma)
+    found = LazyEdges(rows, index, sigma)
     if not stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors):
         return found
     edges = Edges.empty(rows.n_rows, index.n_neighbors)

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from ultraspec._checks import plain, warn_user
 from ultraspec.cluster.linkage import Tree
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows
 from ultraspec.spectral import agreement, discretize, representatives, transfer_cut
-from ultraspec.spectral.edges import Edges, FoundEdges, connect, new_edges
+from ultraspec.spectral.edges import Edges, LazyEdges, connect, new_edges
 from ultraspec.spectral.neighbors import RepresentativeIndex
-from ultraspec.spectral.partition import CenterPartition, Partition, VotePartition, partition_of_arrays
+from ultraspec.spectral.partition import CenterPartition, Partition, VotePartition, partition_from_arrays
 from ultraspec.storage.spool import stays_in_memory
 
 Stage = Callable[[str, Callable[[], dict[str, npt.NDArray[Any]]]], dict[str, npt.NDArray[Any]]]
@@ -59,7 +59,7 @@ class Embedding:
 
     index: RepresentativeIndex
     sigma: float
-    edges: Edges | FoundEdges
+    edges: Edges | LazyEdges
     graph: transfer_cut.Graph
     spectrum: transfer_cut.Spectrum
 
@@ -93,9 +93,9 @@ class Model:
         }
 
     @classmethod
-    def of_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Model:
+    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Model:
         """A model from what `arrays` gave; further arrays are left alone."""
-        return cls(_index_of(arrays), float(arrays["sigma"]), partition_of_arrays(arrays))
+        return cls(_index_of(arrays), float(arrays["sigma"]), partition_from_arrays(arrays))
 
 
 def _index_arrays(index: RepresentativeIndex) -> dict[str, npt.NDArray[Any]]:
@@ -160,7 +160,7 @@ def embed(
         few = rows.n_rows <= discretize.settling_rows(n_vectors)  # k-means goes over all of them many times
         keep = (few and not rows.remote) or stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors)
         stage = _made_anew if keep else stage
-        edges: Edges | FoundEdges | None = None
+        edges: Edges | LazyEdges | None = None
 
         def find() -> dict[str, npt.NDArray[Any]]:
             nonlocal edges
@@ -168,7 +168,7 @@ def embed(
             return {"sigma": np.asarray(sigma)}
 
         sigma = float(stage("sigma", find)["sigma"])
-        edges = FoundEdges(rows, index, sigma) if edges is None else edges
+        edges = LazyEdges(rows, index, sigma) if edges is None else edges
     with phase("graph"):
         p, found = len(index.representatives), edges
         graph = transfer_cut.Graph(
@@ -205,7 +205,7 @@ def choose_clusters(
 
 def divide(
     spectrum: transfer_cut.Spectrum,
-    edges: Edges | FoundEdges,
+    edges: Edges | LazyEdges,
     k: int,
     options: LabelOptions,
     seed: np.random.SeedSequence,
@@ -218,7 +218,7 @@ def divide(
     ----------
     spectrum : Spectrum
         Eigenvectors.
-    edges : Edges or FoundEdges
+    edges : Edges or LazyEdges
         Edges of the rows that the graph was made of.
     k : int
         Number of clusters.

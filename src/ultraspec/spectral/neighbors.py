@@ -11,11 +11,12 @@ import scipy.sparse
 from ultraspec._kernels import search
 from ultraspec._kernels.kmeans import assign_dense_products
 from ultraspec._kernels.sparse import search_sparse, sparse_products
-from ultraspec.cluster.distance_bounds import Shadow
-from ultraspec.cluster.kmeans import FEW_FEATURES, RowPoints, assign_direct, lloyd, random_centers, shadow_table
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.distance_bounds import ProjectionBound
+from ultraspec.cluster.kmeans import lloyd, random_centers
+from ultraspec.cluster.points import FEW_FEATURES, RowPoints, assign_direct
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Block
-from ultraspec.storage.cached import lazy
+from ultraspec.storage.cached import cached_attribute
 
 REP_CLUSTER_ITERATIONS = 20
 EXACT_LIST_REPRESENTATIVES = 4000  # beyond, the p x p lists (6 bytes an entry) outgrow the caches
@@ -131,13 +132,13 @@ class RepresentativeIndex:
         n, R = len(block), self.representatives
         groups, owners = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
         to_owner = np.empty(n, dtype=np.float32)
-        shadows, lengths = self._shadow.cast(block)
-        slack, error = self._shadow.slack, rounding_bound(shadows.shape[1])
+        projected, lengths = self._bound.project(block)
+        slack, error = self._bound.slack, rounding_bound(projected.shape[1])
         table, half_norms = self._center_products
-        scores = shadows @ table
+        scores = projected @ table
         products = scores, scores.view(np.int32)
         assign_dense_products(block, self.centers, *products, half_norms, lengths, slack, error, groups, to_owner)
-        rows, points = (block, shadows, lengths, slack), (R, self._shadows)
+        rows, points = (block, projected, lengths, slack), (R, self._projected)
         order = np.argsort(groups, kind="stable")
         search.nearest_in_group(*rows, order, *points, self.starts, groups, owners, to_owner)
         order = np.argsort(owners, kind="stable")
@@ -145,11 +146,11 @@ class RepresentativeIndex:
 
     def _query_products(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
         table, half_norms = self._products
-        slack, error = self._shadow.slack, rounding_bound(len(table))
+        slack, error = self._bound.slack, rounding_bound(len(table))
         for low in range(0, len(block), PRODUCT_ROWS):
             part = slice(low, low + PRODUCT_ROWS)
-            shadows, lengths = self._shadow.cast(block[part])
-            rows = block[part], self.representatives, shadows @ table
+            projected, lengths = self._bound.project(block[part])
+            rows = block[part], self.representatives, projected @ table
             search.search_products(*rows, half_norms, lengths, slack, error, ids[part], sq[part])
 
     def _query_sparse(self, block: Any, ids: Ids, sq: Squares) -> None:
@@ -170,12 +171,12 @@ class RepresentativeIndex:
         p, d = self.representatives.shape
         return d <= FEW_FEATURES and p <= EXACT_LIST_REPRESENTATIVES
 
-    @lazy
+    @cached_attribute
     def _even_features(self) -> tuple[npt.NDArray[Any], ...]:
         """Centres of the rep-clusters and representatives as the kernels for few features want them."""
         return search.even_features(self.centers), search.even_features(self.representatives)
 
-    @lazy
+    @cached_attribute
     def _neighborhoods(self) -> tuple[Ids, npt.NDArray[np.float32]]:
         """The lists to scan (all representatives if the search is exact), and distances from their owners."""
         R = self.representatives
@@ -187,28 +188,28 @@ class RepresentativeIndex:
             reach[part] = np.sqrt(((R[lists[part]] - R[part, None, :]) ** 2).sum(axis=2))
         return lists, reach
 
-    @lazy
-    def _shadow(self) -> Shadow:
-        return Shadow.of(self.representatives)
+    @cached_attribute
+    def _bound(self) -> ProjectionBound:
+        return ProjectionBound.fit(self.representatives)
 
-    @lazy
-    def _shadows(self) -> npt.NDArray[np.float32]:
-        """Shadows of the representatives."""
-        return self._shadow.cast(self.representatives)[0]
+    @cached_attribute
+    def _projected(self) -> npt.NDArray[np.float32]:
+        """Projections of the representatives."""
+        return self._bound.project(self.representatives)[0]
 
-    @lazy
+    @cached_attribute
     def _products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Shadows of the representatives as columns, and half their squared lengths."""
-        table, norms = shadow_table(self._shadow, self.representatives)
+        """Projections of the representatives as columns, and half their squared lengths."""
+        table, norms = self._bound.table(self.representatives)
         return table, (0.5 * norms).astype(np.float32)
 
-    @lazy
+    @cached_attribute
     def _center_products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Shadows of the rep-clusters' centres as columns, and half their squared lengths."""
-        table, norms = shadow_table(self._shadow, self.centers)
+        """Projections of the rep-clusters' centres as columns, and half their squared lengths."""
+        table, norms = self._bound.table(self.centers)
         return table, (0.5 * norms).astype(np.float32)
 
-    @lazy
+    @cached_attribute
     def _sparse_table(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
         """Representatives and rep-cluster centres as columns, and their squared lengths."""
         both = np.concatenate([self.representatives, self.centers])

@@ -18,13 +18,13 @@ from sklearn.exceptions import ConvergenceWarning
 from ultraspec._checks import warn_user
 from ultraspec._kernels import kmeans as kernels
 from ultraspec._kernels.agreement import vote
-from ultraspec.cluster.kmeans import Centers, Labels
 from ultraspec.cluster.linkage import Tree
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.points import Centers, Labels
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Span
-from ultraspec.spectral.edges import Edges, FoundEdges
+from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.transfer_cut import Spectrum, full_lanes, lift, lift_room
-from ultraspec.storage.cached import lazy
+from ultraspec.storage.cached import cached_attribute
 from ultraspec.storage.spool import as_array
 
 MARGIN = 1e-5  # by which one centre must be nearer than all others to be taken without a row's scale
@@ -68,7 +68,7 @@ class Partition(ABC):
         """Embedding of rows."""
         return lift(edges, self._vectors)
 
-    @lazy
+    @cached_attribute
     def _vectors(self) -> npt.NDArray[np.float32]:
         return np.ascontiguousarray(self.spectrum.vectors[:, : self.n_vectors])
 
@@ -121,7 +121,7 @@ class CenterPartition(Partition):
         """The whole state, for files."""
         return {**super().arrays(), "cluster_centers": self.centers}
 
-    @lazy
+    @cached_attribute
     def _tables(self) -> tuple[npt.NDArray[Any], ...]:
         vectors, centers = self._vectors, self.centers
         return full_lanes(vectors), *score_table(vectors, centers), *score_facts(vectors, centers)
@@ -185,7 +185,7 @@ class VotePartition(Partition):
         return found
 
 
-def partition_of_arrays(arrays: dict[str, npt.NDArray[Any]]) -> Partition:
+def partition_from_arrays(arrays: dict[str, npt.NDArray[Any]]) -> Partition:
     """A partition from what its `arrays` gave; further arrays are left alone."""
     spectrum = Spectrum(arrays["eigenvalues"], arrays["vectors"], arrays["degrees"])
     if "cluster_centers" in arrays:
@@ -238,7 +238,7 @@ def score_facts(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Lab
     return nearest.astype(np.int32), np.stack(facts, axis=1).astype(np.float32)
 
 
-def label_all(edges: Edges | FoundEdges, partition: Partition, out: Any, engine: ThreadEngine) -> Partition:
+def label_all(edges: Edges | LazyEdges, partition: Partition, out: Any, engine: ThreadEngine) -> Partition:
     """Write the cluster of every row to `out`, if there is one; returns the clusters that have rows, as numbered."""
 
     def run(part: Edges, span: Span) -> npt.NDArray[np.int64]:
@@ -253,7 +253,7 @@ def label_all(edges: Edges | FoundEdges, partition: Partition, out: Any, engine:
     return partition
 
 
-def label_rows(edges: Edges | FoundEdges, partition: Partition, engine: ThreadEngine) -> tuple[Partition, Any]:
+def label_rows(edges: Edges | LazyEdges, partition: Partition, engine: ThreadEngine) -> tuple[Partition, Any]:
     """The clusters that have rows, and the labels of all rows, unless these are on a cluster; warns of empty ones."""
     labels = edges.room(np.int32)
     found = label_all(edges, partition, labels, engine)
@@ -266,7 +266,7 @@ def label_rows(edges: Edges | FoundEdges, partition: Partition, engine: ThreadEn
     return found, as_array(labels)
 
 
-def lift_all(edges: Edges | FoundEdges, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
+def lift_all(edges: Edges | LazyEdges, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
     """Embedding of all rows."""
     out = np.empty((len(edges), partition.n_vectors), dtype=np.float32)
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, RowView, Span, check_finite, sample_indices
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
@@ -28,7 +28,7 @@ LEAST_SCALE = 2.0**-1000  # below, one over the scale would be infinite
 
 
 @dataclass(frozen=True)
-class Space:
+class Preprocessor:
     """How raw rows become float32 rows.
 
     Attributes
@@ -101,7 +101,7 @@ class Space:
         return {"offset": self.offset, "scale": np.asarray(self.scale)}
 
     @classmethod
-    def of_arrays(cls, metric: str, arrays: dict[str, npt.NDArray[Any]]) -> Space:
+    def from_arrays(cls, metric: str, arrays: dict[str, npt.NDArray[Any]]) -> Preprocessor:
         """A space from what `arrays` gave."""
         return cls(metric, arrays["offset"], float(arrays["scale"]))
 
@@ -111,9 +111,9 @@ class Space:
 
 
 class PreparedRows(RowView):
-    """A row source seen through a `Space`: its blocks are float32. The rows must be finite."""
+    """A row source seen through a `Preprocessor`: its blocks are float32. The rows must be finite."""
 
-    def __init__(self, rows: Rows, space: Space) -> None:
+    def __init__(self, rows: Rows, space: Preprocessor) -> None:
         super().__init__(rows)
         self._space = space
 
@@ -123,12 +123,12 @@ class PreparedRows(RowView):
 
 
 class NewRows(PreparedRows):
-    """A row source seen through the `Space` of other rows: what is read is checked first, and drawn in if far out.
+    """Rows seen through the `Preprocessor` of other rows: checked as they are read, and clipped to its range.
 
     Rows that were surveyed come out as `PreparedRows` gives them, bit for bit.
     """
 
-    def __init__(self, rows: Rows, space: Space, names: Sequence[str] | None = None) -> None:
+    def __init__(self, rows: Rows, space: Preprocessor, names: Sequence[str] | None = None) -> None:
         super().__init__(rows, space)
         self._names = names
 
@@ -145,7 +145,7 @@ def survey(
     engine: ThreadEngine,
     names: Sequence[str] | None = None,
     numbers: Numbers | None = None,
-) -> Space:
+) -> Preprocessor:
     """Look at all rows once: refuse NaN and infinity, and choose offset and scale.
 
     The offset is a column's median over some rows (one huge outlier must not cost all others their digits); the scale
@@ -169,7 +169,7 @@ def survey(
 
     found = engine.map_rows(rows, extremes)
     if metric == "cosine":
-        return Space(metric, zero, 1.0)
+        return Preprocessor(metric, zero, 1.0)
     low = np.min([f[0] for f in found], axis=0)
     high = np.max([f[1] for f in found], axis=0)
     if max(high.max(), -low.min()) > LARGEST_RAW:
@@ -188,7 +188,7 @@ def survey(
         farthest = float(np.maximum(high - offset, offset - low).max())
     typical = _typical(deviations)
     scale = max(typical if typical > 0 else farthest, farthest / LARGEST)
-    return Space(metric, offset, float(max(2.0 ** np.floor(np.log2(scale)), LEAST_SCALE)) if scale > 0 else 1.0)
+    return Preprocessor(metric, offset, float(max(2.0 ** np.floor(np.log2(scale)), LEAST_SCALE)) if scale > 0 else 1.0)
 
 
 def _typical(deviations: npt.NDArray[np.float64]) -> float:

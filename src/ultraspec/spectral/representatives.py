@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec.cluster.distance_bounds import Shadow
-from ultraspec.cluster.kmeans import RowPoints, lloyd, random_centers
-from ultraspec.engines import ThreadEngine
+from ultraspec.cluster.distance_bounds import ProjectionBound
+from ultraspec.cluster.kmeans import lloyd, random_centers
+from ultraspec.cluster.points import RowPoints
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, sample_indices, subset
 
 KMEANS_ITERATIONS = 10
@@ -68,8 +69,8 @@ def _choose(
     """Random rows, or their k-means centres."""
     chosen = random_centers(rows, p, random)
     if selection != "random":
-        shadow = Shadow() if rows.sparse else Shadow.of(chosen)
-        found = lloyd(RowPoints(rows, shadow), chosen, engine, max_iter=KMEANS_ITERATIONS)
+        bound = ProjectionBound() if rows.sparse else ProjectionBound.fit(chosen)
+        found = lloyd(RowPoints(rows, bound), chosen, engine, max_iter=KMEANS_ITERATIONS)
         chosen = found.means[found.counts > 0]
     if unit:
         chosen = chosen / np.maximum(np.linalg.norm(chosen, axis=1, keepdims=True), np.finfo(np.float32).tiny)

@@ -20,9 +20,9 @@ import scipy.spatial.distance
 from ultraspec._checks import warn_user
 from ultraspec._kernels import graph as kernels
 from ultraspec._kernels.lapack import largest_eigenpairs
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span
-from ultraspec.spectral.edges import Edges, FoundEdges
+from ultraspec.spectral.edges import Edges, LazyEdges
 
 KEPT_VECTORS = 60  # eigenvectors that models keep, for other numbers of clusters
 MOST_AUTO_CLUSTERS = 50  # n_clusters="auto" looks for a gap up to here
@@ -100,7 +100,7 @@ class Spectrum:
         return rows
 
 
-def reduce_graph(edges: Edges | FoundEdges, sigma: float, p: int, rows: Rows, engine: ThreadEngine) -> Graph:
+def reduce_graph(edges: Edges | LazyEdges, sigma: float, p: int, rows: Rows, engine: ThreadEngine) -> Graph:
     """The graph of the representatives; weights of edges that are kept become transition probabilities in place."""
     start, merge = functools.partial(Graph.empty, p), Graph.add
     most_groups = _worthwhile_groups(len(edges) * edges.n_neighbors**2, p)

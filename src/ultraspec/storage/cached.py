@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, overload
 T = TypeVar("T")
 
 
-class lazy(Generic[T]):
+class cached_attribute(Generic[T]):
     """A property that is computed once and kept in the instance's dictionary.
 
     Before Python 3.12 functools' own holds a lock while it computes: a process forked at that moment would wait for it
@@ -23,10 +23,10 @@ class lazy(Generic[T]):
         self._name = name
 
     @overload
-    def __get__(self, instance: None, owner: type) -> lazy[T]: ...
+    def __get__(self, instance: None, owner: type) -> cached_attribute[T]: ...
     @overload
     def __get__(self, instance: object, owner: type) -> T: ...
-    def __get__(self, instance: object | None, owner: type) -> T | lazy[T]:
+    def __get__(self, instance: object | None, owner: type) -> T | cached_attribute[T]:
         if instance is None:
             return self
         value = self._function(instance)

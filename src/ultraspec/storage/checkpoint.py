@@ -21,7 +21,7 @@ import scipy.sparse
 
 from ultraspec import __version__
 from ultraspec._checks import seed_sequence, warn_user
-from ultraspec.engines import ThreadEngine
+from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.members import Member
 from ultraspec.persistence.checks import check_member, is_entropy
 from ultraspec.rows import Block, Rows, Span
@@ -92,7 +92,7 @@ class Checkpoint:
 
         def read(arrays: Arrays) -> Member:
             check_member(arrays, data["rows"], data["features"], has_labels=has_labels)
-            return Member(Model.of_arrays(arrays), arrays.get("labels"))
+            return Member(Model.from_arrays(arrays), arrays.get("labels"))
 
         return self._load(f"member-{number:04d}", str(number), read, "this member is made anew")
 

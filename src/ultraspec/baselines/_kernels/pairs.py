@@ -21,7 +21,7 @@ def least_score(products, half_norms, low, high):
 
 @kernel
 def nearest_rows(X, first_x, R, first_r, products, half_norms, norms, slack, error, ids, sq):
-    """Update the K nearest rows of each row of X by those among R, from inner products of their shadows.
+    """Update the K nearest rows of each row of X by those among R, from inner products of their projected.
 
     X and R are blocks of the same rows, from the rows `first_x` and `first_r` on; a row is no neighbour of itself.
     `ids` (n, K) and `sq` (n, K) hold what other blocks gave, nearest first, infinitely far at first. Every row that the
