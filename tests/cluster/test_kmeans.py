@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from tests.helpers import oracle
 from tests.helpers.cases import FEW, MANY, SEEDS, points, sparse_points
-from ultraspec.cluster import points
 from ultraspec.cluster.kmeans import lloyd, random_centers, spread_centers
-from ultraspec.cluster.points import RowPoints
+from ultraspec.cluster.points import FEW_FEATURES, RowAssigner, RowPoints
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, SparseRows
 
@@ -100,17 +99,17 @@ def test_lloyd_where_some_centers_rest(seed, d, engine):
 @pytest.mark.parametrize("d", [8, 9, 40])
 def test_resting_centers_are_passed_over(d, engine, monkeypatch):
     moved_counts = []
-    by_moved = points.RowAssigner._by_moved
+    by_moved = RowAssigner._by_moved
 
     def spy(self, block, moved, labels, sq):
         moved_counts.append(len(moved))
         return by_moved(self, block, moved, labels, sq)
 
-    monkeypatch.setattr(points.RowAssigner, "_by_moved", spy)
+    monkeypatch.setattr(RowAssigner, "_by_moved", spy)
     X, centers = uneven_groups(d, seed=0)
     found = lloyd(RowPoints(ArrayRows(X)), centers, engine, max_iter=100)
     check_clustering(found, X, len(centers))
-    assert any(0 < m < len(centers) for m in moved_counts) == (d > points.FEW_FEATURES)
+    assert any(0 < m < len(centers) for m in moved_counts) == (d > FEW_FEATURES)
 
 
 def test_lloyd_in_groups_far_apart(engine):
@@ -209,7 +208,7 @@ def test_fewer_distinct_rows_than_clusters(seed, d, distinct, k, sparse, engine)
     assert used >= min(k, distinct)
     if k >= distinct:
         np.testing.assert_allclose(found.centers[found.labels], X, rtol=1e-6)
-    if d <= points.FEW_FEATURES and not sparse:
+    if d <= FEW_FEATURES and not sparse:
         assert used == min(k, distinct)
         assert found.n_iter < 50
 
