@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from ultraspec import metrics
-from ultraspec.cli._label_files import read_labels, same_length
 from ultraspec.cli._screen import Screen
+from ultraspec.rows.label_files import check_same_length, read_label_file
 
 
 def run(labels: str, truth: str, column: str | None, delimiter: str | None, screen: Screen) -> None:
     """Compare labels with known classes."""
-    found, known = read_labels(labels, column, delimiter), read_labels(truth, column, delimiter)
-    same_length(found, known, (labels, truth))
+    found = read_label_file(labels, column, delimiter)
+    known = read_label_file(truth, column, delimiter)
+    check_same_length(found, known, (labels, truth))
     table = metrics.contingency(known, found)
     facts = {
         "command": "evaluate",

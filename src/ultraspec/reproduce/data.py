@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec import datasets
+from ultraspec import datasets, open_rows
 from ultraspec.reproduce.declarations import Dataset
+from ultraspec.rows import check_path
+from ultraspec.rows.label_files import read_label_file, split_column, table_columns
 from ultraspec.storage.atomic import write_whole
 
 LEAST_ROWS = 1000  # that are left of a data set at any scale, if it has so many
@@ -71,9 +72,7 @@ def stem_of(dataset: Dataset, scale: float) -> str:
     share = "" if scale == 1 else f"-{scale}"
     if not dataset.own:
         return dataset.name + share
-    from ultraspec.cli._label_files import split
-
-    path, _ = split(dataset.file)
+    path, _ = split_column(dataset.file)
     state = path.stat()
     text = f"{path.resolve()} {dataset.file} {state.st_size} {state.st_mtime_ns}"
     return f"own-{hashlib.sha256(text.encode()).hexdigest()[:16]}{share}"
@@ -106,15 +105,11 @@ def read_file(text: str) -> tuple[Array, npt.NDArray[np.int32]]:
 
     An .npz file has rows in its only 2-d array and classes in the array that is named.
     """
-    from ultraspec import open_rows
-    from ultraspec.cli._label_files import read_labels, split
-    from ultraspec.rows import check_path
-
-    path, label = split(text)
+    path, label = split_column(text)
     check_path(path)
     if label is None or path.name.lower().endswith((".npy", ".h5", ".hdf5", ".zarr")) or path.is_dir():
         raise ValueError("name a table or an .npz file and what holds the classes in it, as in my.parquet:label.")
-    y = np.unique(read_labels(text), return_inverse=True)[1].astype(np.int32)
+    y = np.unique(read_label_file(text), return_inverse=True)[1].astype(np.int32)
     if path.suffix.lower() == ".npz":
         with open_rows(path) as rows:
             X = rows.read(0, rows.n_rows)
@@ -130,28 +125,13 @@ def read_file(text: str) -> tuple[Array, npt.NDArray[np.int32]]:
 
 
 def _features(path: Path, label: str) -> Array:
-    from ultraspec import open_rows
-
-    columns = _other_columns(path, label)
+    columns = [column for column in table_columns(path) if str(column) != label and not _is_index(column)]
     if not columns:
         raise ValueError(f"{path} has no column beside {label!r}.")
     with open_rows(path, columns) as rows:
         return rows.read(0, rows.n_rows)
 
 
-def _other_columns(path: Path, label: str) -> Sequence[str | int]:
-    """All columns but the label and an index of pandas, by name; of a CSV file without names, by number."""
-    from ultraspec._checks import need
-    from ultraspec.cli._label_files import is_number
-
-    if path.suffix.lower() in (".parquet", ".pq"):
-        parquet: Any = need("pyarrow.parquet", "Parquet files")
-        names = [str(name) for name in parquet.read_schema(path).names]
-        return [name for name in names if name != label and not name.startswith("__index_level_")]
-    csv: Any = need("pyarrow.csv", "CSV files")
-    delimiter = "\t" if ".tsv" in path.name.lower() else ","
-    with csv.open_csv(str(path), parse_options=csv.ParseOptions(delimiter=delimiter)) as reader:
-        names = [str(name) for name in reader.schema.names]
-    if all(map(is_number, names)):
-        return [number for number in range(len(names)) if str(number) != label]
-    return [name for number, name in enumerate(names) if name != label and (name or number)]
+def _is_index(column: str | int) -> bool:
+    """Whether a column is the index that pandas writes: without a name in CSV files, with a reserved one in Parquet."""
+    return column == "" or str(column).startswith("__index_level_")

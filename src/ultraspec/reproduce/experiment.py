@@ -17,6 +17,7 @@ from ultraspec.reproduce.data import Prepared, prepare, read_file, stem_of
 from ultraspec.reproduce.declarations import DATASETS, METHODS, TABLES, Dataset, Method, Run, Table
 from ultraspec.reproduce.store import Row
 from ultraspec.reproduce.worker import Task, find
+from ultraspec.rows.label_files import split_column
 
 
 class _Titled(Protocol):
@@ -158,15 +159,13 @@ def _checksum(kind: Any) -> str:
 
 def own_dataset(text: str) -> Dataset:
     """A user's data set, ``path:label``, after a look whether it can be read."""
-    from ultraspec.cli._label_files import split
-
     try:
         read_file(text)
     except ValueError as error:
         said, choice, _ = str(error).partition(" Choose ")  # of parameters, which --data has not
         rule = " In --data FILE:LABEL, all columns but LABEL are features (of an .npz file: the only 2-d array)."
         raise ValueError(f"--data {text}: {said}{rule if choice else ''}") from error
-    path, _ = split(text)
+    path, _ = split_column(text)
     title = path.name.split(".")[0]
     if _plain(title) in {_plain(dataset.title) for dataset in DATASETS}:
         title = path.name
