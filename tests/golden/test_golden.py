@@ -193,7 +193,7 @@ OPTIONS = {
     "all_representatives": {"n_representatives": 1000},
     "random": {"selection": "random"},
     "kmeans_selection": {"selection": "kmeans"},
-    "exact": {**HARD, "neighbors": "exact"},
+    "exact": {**HARD, "neighbors": "exact", "neighborhood_factor": 1},
     "cosine": {"rows": X + 30, "metric": "cosine"},
     "representatives": {"discretize": "representatives"},
     "consensus": {"discretize": "consensus"},
@@ -397,12 +397,14 @@ def usenc(rows=X, k=5, **options):
     return USENC(k, **given).fit(rows)
 
 
+HARD_ENSEMBLE = {**HARD, "base_clusters": (20, 40)}
 ENSEMBLES = {
     "default": {},
     "average": {"consensus": "average"},
     "base_clusters": {"base_clusters": (6, 20), "n_estimators": 8},
     "paper_base_clusters": {"base_clusters": (20, 60), "n_representatives": 300},
-    "base_max_iter": {"base_max_iter": 30},
+    "gaussians": HARD_ENSEMBLE,
+    "base_max_iter": {**HARD_ENSEMBLE, "base_max_iter": 1},
     "auto": {"k": "auto"},
     "auto_average": {"k": "auto", "consensus": "average"},
     "random_exact": {"selection": "random", "neighbors": "exact", "n_neighbors": 4},
@@ -495,7 +497,7 @@ def baseline(name, options):
         # methods whose labels would depend on eigenvectors of equal eigenvalues get data that is in one piece
         rows, k = (BANANAS, 2) if name.startswith(("LSC", "LWGP")) else (blobs(600)[0], 5)
         model = getattr(baselines, name.split()[0])(k, random_state=0, **options).fit(rows)
-        return {"labels": of_labels(model.labels_), "n_clusters": int(model.n_clusters_)}
+        return {"model": type(model).__name__, "labels": of_labels(model.labels_), "n_clusters": int(model.n_clusters_)}
 
     return run
 
@@ -594,7 +596,7 @@ def loaded(name):
         assert set(old[1]) == set(new[1])
         assert all(np.array_equal(old[1][n], new[1][n]) for n in old[1])
         return {
-            "model": repr(model),
+            "model": type(model).__name__,
             "new": of_labels(model.predict(SMALL_NEW * units)),
             "fitted": of_labels(model.predict(SMALL * units)),
             "cut": of_labels(model.cut(2, SMALL * units).labels_),
@@ -612,7 +614,7 @@ SETTINGS |= {f"load_{name}": loaded(name) for name in FILES}
 def load_format_1(folder):
     rows = SMALL[:, :2]
     models = {kind: load(DATA / f"model-1-{kind}.safetensors") for kind in ("uspec", "usenc")}
-    return {kind: [repr(model), of_labels(model.predict(rows))] for kind, model in models.items()}
+    return {kind: [type(model).__name__, of_labels(model.predict(rows))] for kind, model in models.items()}
 
 
 # The command line
