@@ -44,52 +44,56 @@ class USENC(RowEstimator):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters. "auto" takes the number at the largest eigengap of the consensus (the largest ratio of
+        Number of clusters. "auto" chooses the number at the largest eigengap of the consensus (the largest ratio of
         neighbouring eigenvalues' distances from one), between 2 and 50.
     n_estimators : int, default=20
-        Members of the ensemble, m.
+        Number of members of the ensemble, m.
     base_clusters : tuple of two int, default=(20, 60)
-        Each member has a number of clusters drawn from this range, both ends included. Where there are fewer than 180
-        rows for each (10,800 for 60) the range is cut in proportion, to twice `n_clusters` at least: finer members of
-        few rows differ by chance, and so would their consensus.
+        Range from which the number of clusters of each member is drawn, both ends included. If there are fewer than 180
+        rows per cluster (10,800 rows for 60 clusters), the range is reduced in proportion, to no less than twice
+        `n_clusters`: with few rows, finer members would differ by chance, and so would their consensus.
     n_representatives : int, default=1000
         Number of representatives of each member, p. Small data uses at most a third of its rows.
     n_neighbors : int, default=5
-        Nearest representatives each row is tied to, K.
+        Number of nearest representatives that each row is connected to, K.
     selection : {"hybrid", "random", "kmeans"}, default="hybrid"
-        How representatives are chosen: k-means centres of a random sample, random rows, or k-means centres of all
-        rows.
+        How representatives are selected. "hybrid" takes the k-means centres of a random sample, "random" takes random
+        rows, "kmeans" takes the k-means centres of all rows.
     candidate_factor : int, default=10
-        The sample of "hybrid" has this many times `n_representatives` rows.
+        Size of the random sample of selection="hybrid", as a multiple of `n_representatives`.
     neighbors : {"approx", "exact"}, default="approx"
-        Search nearest representatives coarse-to-fine, as the paper does, or exactly.
+        How nearest representatives are searched for. "approx" searches from coarse to fine, as the paper does; "exact"
+        computes all distances.
     neighborhood_factor : int, default=10
-        The approximate search looks at this many times `n_neighbors` representatives around the nearest one found.
+        Size of the neighbourhood that the approximate search examines, as a multiple of `n_neighbors`.
     metric : {"euclidean", "cosine"}, default="euclidean"
-        Distance. "cosine" scales rows to unit length first; rows of zeros are refused.
+        Distance between rows. "cosine" scales rows to unit length first; rows of zeros raise an error.
     base_max_iter : int, default=5
-        Iterations of the members' k-means: few, as rough and different members make a good ensemble.
+        Maximum number of k-means iterations of each member. Few are enough, because rough and diverse members make a
+        good ensemble.
     n_init : int, default=3
-        Starts of the k-means that turns the consensus into labels; the best is kept.
+        Number of k-means runs on the consensus embedding; the best one gives the labels.
     max_iter : int, default=100
-        Iterations of that k-means, at most.
+        Maximum number of k-means iterations.
     regularization : float, default=1e-3
-        Weight of a faint edge between all representatives, and between all base clusters, as a share of their mean
-        degree. 0 is the paper to the letter.
+        Weight of an edge that is added between all representatives, and between all base clusters, as a fraction of
+        their mean degree. 0 follows the paper exactly.
     consensus : {"transfer_cut", "average"}, default="transfer_cut"
-        How members are joined. "transfer_cut", the paper's, cuts the graph of rows and base clusters. "average" links
-        the first member's representatives by how many members put them into one small cluster, and rows vote: steadier
-        over seeds, and follows long and uneven clusters better.
+        How the members are combined. "transfer_cut", as in the paper, cuts the graph of rows and base clusters.
+        "average" links the representatives of the first member by the number of members that put them into the same
+        small cluster, and rows are labelled through their representatives: it varies less between seeds and follows
+        elongated and uneven clusters better.
     checkpoint : str or path, default=None
-        A folder, new or of an unfinished fit of the same data with the same parameters; a URL of fsspec, too. Finished
-        members are written there (a byte per row, and their model); a fit that was killed goes on with them and ends
-        with the same labels. `n_estimators`, `n_init`, `max_iter`, `consensus`, `n_jobs`, `verbose` and, where
-        `base_clusters` are not cut, `n_clusters` may differ: a folder can be cut otherwise, or be given more members. A
-        `random_state` of None takes the folder's. It is yours to delete.
+        Folder for intermediate results, from which an interrupted fit is resumed. It is new, or belongs to an
+        unfinished fit of the same data with the same parameters; URLs of fsspec are accepted. Finished members are
+        stored there (a byte per row, and their model): a fit that was killed continues with them and gives the same
+        labels. `n_estimators`, `n_init`, `max_iter`, `consensus`, `n_jobs`, `verbose` and, if `base_clusters` is not
+        reduced, `n_clusters` may differ: the members of a folder can be combined in another way, or members can be
+        added. With random_state=None the seed of the folder is used. The folder is not deleted.
     random_state : int, RandomState, Generator or None, default=None
-        The same number gives the same labels, for any `n_jobs`.
+        Seed of the random numbers. The same integer gives the same labels, for any `n_jobs`.
     n_jobs : int or None, default=None
-        Threads. None and -1 mean every core the process may use.
+        Number of threads. None and -1 use every core that is available to the process.
     verbose : int, default=0
         1 shows phases, members done and the time left on standard error.
 

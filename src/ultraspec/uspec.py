@@ -43,46 +43,52 @@ class USPEC(RowEstimator):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters. "auto" takes the number at the largest eigengap, between 2 and 50; with
-        discretize="consensus", unless that is clear, the number after which the tree's merges join what is unlike.
+        Number of clusters. "auto" chooses the number at the largest eigengap, between 2 and 50. With
+        discretize="consensus", if there is no clear eigengap, the number is chosen from the merge tree, at the largest
+        drop in similarity.
     n_representatives : int, default=1000
         Number of representatives, p. Small data uses at most a third of its rows.
     n_neighbors : int, default=5
-        Nearest representatives each row is tied to, K.
+        Number of nearest representatives that each row is connected to, K.
     selection : {"hybrid", "random", "kmeans"}, default="hybrid"
-        How representatives are chosen: k-means centres of a random sample, random rows, or k-means centres of all
-        rows (slow, rarely better, and of rows from files it keeps 8 bytes a row in memory).
+        How representatives are selected. "hybrid" takes the k-means centres of a random sample, "random" takes random
+        rows, "kmeans" takes the k-means centres of all rows (slow, rarely better, and for rows from files it holds 8
+        bytes per row in memory).
     candidate_factor : int, default=10
-        The sample of "hybrid" has this many times `n_representatives` rows.
+        Size of the random sample of selection="hybrid", as a multiple of `n_representatives`.
     neighbors : {"approx", "exact"}, default="approx"
-        Search nearest representatives coarse-to-fine, as the paper does, or exactly.
+        How nearest representatives are searched for. "approx" searches from coarse to fine, as the paper does; "exact"
+        computes all distances.
     neighborhood_factor : int, default=10
-        The approximate search looks at this many times `n_neighbors` representatives around the nearest one found.
+        Size of the neighbourhood that the approximate search examines, as a multiple of `n_neighbors`.
     metric : {"euclidean", "cosine"}, default="euclidean"
-        Distance. "cosine" scales rows to unit length first; rows of zeros are refused.
+        Distance between rows. "cosine" scales rows to unit length first; rows of zeros raise an error.
     n_init : int, default=3
-        Starts of the k-means that turns the embedding into labels; the best is kept.
+        Number of k-means runs on the embedding; the best one gives the labels.
     max_iter : int, default=100
-        Iterations of that k-means, at most.
+        Maximum number of k-means iterations.
     regularization : float, default=1e-3
-        Weight of a faint edge between all representatives, as a share of their mean degree. It joins the pieces of a
-        graph that falls apart, so that outliers do not take a cluster each. 0 is the paper to the letter.
+        Weight of an edge that is added between all representatives, as a fraction of their mean degree. It connects the
+        components of a disconnected graph, so that outliers do not become clusters of their own. 0 follows the paper
+        exactly.
     discretize : {"kmeans", "representatives", "consensus"}, default="kmeans"
-        How the embedding becomes clusters. "kmeans" of the embedded rows is the paper's. "representatives": k-means of
-        the representatives, each by the weight of its rows, which then vote; much the same clusters in less time.
-        "consensus": a hundred rough clusterings of the representatives are joined to a tree, and rows vote; follows
-        long and uneven clusters that k-means cuts, but may break up one that holds half of the rows.
+        How the embedding is divided into clusters. "kmeans" clusters the embedded rows, as in the paper.
+        "representatives" clusters the representatives, weighted by their rows, and rows take the label with the largest
+        weight among their representatives: nearly the same clusters in less time. "consensus" combines a hundred rough
+        clusterings of the representatives into a tree, and rows are labelled through their representatives: it follows
+        elongated and uneven clusters that k-means cuts, but may split a cluster that holds half of the rows.
     graph_rows : int or None, default=None
-        Build the graph from a sample of so many rows, and label all rows by it in one pass. None takes all rows. For
-        data of many millions of rows a million is plenty.
+        Number of rows to sample for the graph; all rows are then labelled in one pass. None uses all rows. For many
+        millions of rows, a million is sufficient.
     checkpoint : str or path, default=None
-        A folder, new or of an unfinished fit of the same data with the same parameters; a URL of fsspec, too. Of rows
-        that are not in memory, the result of each pass over all of them is kept there (p x p numbers at most): a fit
-        that was killed goes on after its last finished pass and ends with the same labels. It is yours to delete.
+        Folder for intermediate results, from which an interrupted fit is resumed. It is new, or belongs to an
+        unfinished fit of the same data with the same parameters; URLs of fsspec are accepted. For rows that are not in
+        memory, the result of each pass over all rows is stored (at most p x p numbers): a fit that was killed continues
+        after its last finished pass and gives the same labels. The folder is not deleted.
     random_state : int, RandomState, Generator or None, default=None
-        The same number gives the same labels, for any `n_jobs`.
+        Seed of the random numbers. The same integer gives the same labels, for any `n_jobs`.
     n_jobs : int or None, default=None
-        Threads. None and -1 mean every core the process may use.
+        Number of threads. None and -1 use every core that is available to the process.
     verbose : int, default=0
         1 shows phases, a progress bar and times on standard error.
 
