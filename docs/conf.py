@@ -18,12 +18,13 @@ extensions = [
     "commands",  # _ext/commands.py: the command line's options, from the command line itself
     "myst_parser",
     "numpydoc",
+    "reproduction",  # _ext/reproduction.py: page.html, from the runs of `ultraspec reproduce`
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
 ]
 exclude_patterns = ["_build"]
-html_extra_path = ["reproduction/page.html", "reproduction/runs.jsonl"]
+html_extra_path = ["reproduction/runs.jsonl"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

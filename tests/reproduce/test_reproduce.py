@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.browser import Visit, open_browser
+from tests.helpers.common import ROOT
 from ultraspec import baselines, datasets
 from ultraspec.reproduce import averages, declarations, markdown, members, page, paper, store, summary, text
 from ultraspec.reproduce.charts import Point, Series, bars, lines
@@ -442,6 +443,13 @@ def test_axes_of_scores_end_at_100():
         assert max(ticks) == 100
         assert min(float(found) for found in re.findall(r' y[12]?="([-\d.]+)"', chart)) >= 0
         assert not re.findall(r"M[\d.]+ -", chart)
+
+
+def test_the_tables_in_the_docs_are_those_of_the_store():
+    folder = ROOT / "docs" / "reproduction"
+    runs = Summary(store.read(folder / "runs.jsonl"))
+    assert len(runs.rows) >= 4780
+    assert markdown.render(runs, list(TABLES.values())) == (folder / "tables.md").read_text(encoding="utf-8")
 
 
 def test_a_page_of_nothing():
