@@ -8,9 +8,9 @@ import scipy.cluster.hierarchy as hierarchy
 from hypothesis import assume, given, settings
 from scipy.spatial.distance import squareform
 
-from tests.ensemble.test_combine import label_matrices, planted
 from tests.helpers.common import same_partition
 from tests.helpers.ensembles import assert_average_linkage, ensemble_of, pair_similarity
+from tests.helpers.label_matrices import label_matrices, planted
 from ultraspec.baselines import EAC, _pairs, eac
 from ultraspec.baselines._pairs import similarity_matrix
 

@@ -20,9 +20,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tests.ensemble.test_combine import label_matrices, planted
 from tests.helpers.common import blobs, documents, python, same_partition
 from tests.helpers.ensembles import ensemble_of
+from tests.helpers.label_matrices import label_matrices, planted
 from ultraspec import baselines, open_rows
 from ultraspec.baselines import _members
 from ultraspec.baselines._ensemble import Ensemble

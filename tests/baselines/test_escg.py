@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from tests.baselines.test_sc import full_graph
 from tests.helpers.common import blobs, same_partition
+from tests.helpers.graphs import full_graph
 from ultraspec.baselines import ESCG
 from ultraspec.baselines.escg import embed, nearest_seeds
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.ensemble.test_combine import eigengroups, label_matrices, planted
 from tests.helpers import oracle
 from tests.helpers.common import same_partition
 from tests.helpers.ensembles import base_clusters, ensemble_of
+from tests.helpers.label_matrices import label_matrices, planted
 from ultraspec.baselines import lwgp
 from ultraspec.baselines.lwgp import certainty
 from ultraspec.spectral import transfer_cut
@@ -63,7 +63,7 @@ def test_embedding_is_that_of_all_rows(labels, theta, engine):
     eigenvalues, vectors = oracle.transfer_cut(oracle.reduced_affinity(B), n_vectors)
     np.testing.assert_allclose(spectrum.eigenvalues, np.clip(eigenvalues, 0, 1), atol=1e-5)
     edges = ensemble.all_edges(engine, worth)
-    for m in eigengroups(eigenvalues, gap=1e-2):
+    for m in oracle.eigengroups(eigenvalues, gap=1e-2):
         ours = transfer_cut.lift(edges, spectrum.vectors[:, :m])[places]
         theirs = oracle.embedding(B, vectors[:, :m])
         np.testing.assert_allclose(ours @ ours.T, theirs @ theirs.T, atol=1e-3)

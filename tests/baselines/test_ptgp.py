@@ -8,11 +8,11 @@ import scipy.sparse
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.ensemble.test_combine import label_matrices, planted
 from tests.helpers import oracle
 from tests.helpers.cases import SEEDS
 from tests.helpers.common import same_partition
 from tests.helpers.ensembles import ensemble_of, pair_similarity
+from tests.helpers.label_matrices import label_matrices, planted
 from ultraspec.baselines import _pairs, ptgp
 from ultraspec.baselines._tcut import cut_affinities
 from ultraspec.baselines.ptgp import elite_links, squared_lengths, trajectory_affinities

@@ -13,28 +13,12 @@ from hypothesis import strategies as st
 
 from tests.helpers.cases import KINDS, points
 from tests.helpers.common import blobs, same_partition
+from tests.helpers.graphs import distances, full_graph
 from ultraspec.baselines import SC, _neighbors
 from ultraspec.baselines._kmeans import orthogonal_kmeans, orthogonal_start, unit_rows
 from ultraspec.baselines._neighbors import nearest_neighbors, neighbor_graph
 from ultraspec.baselines._spectrum import leading_vectors
 from ultraspec.rows import ArrayRows, SparseRows
-
-
-def distances(X):
-    X = X.astype(np.float64)
-    return np.sqrt(((X[:, None] - X[None]) ** 2).sum(axis=2))
-
-
-def full_graph(X, K):
-    """The affinity as the method's authors define it, dense."""
-    D = distances(X)
-    np.fill_diagonal(D, np.inf)
-    nearest = np.argsort(D, axis=1, kind="stable")[:, :K]
-    sigma = np.take_along_axis(D, nearest, axis=1).mean() or 1.0
-    W = np.zeros_like(D)
-    for i, row in enumerate(nearest):
-        W[i, row] = np.exp(-(D[i, row] ** 2) / (2 * sigma**2))
-    return np.maximum(W, W.T), sigma
 
 
 def full_vectors(W, k):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.ensemble.test_combine import label_matrices, planted
 from tests.helpers.common import same_partition
 from tests.helpers.ensembles import base_clusters, ensemble_of
+from tests.helpers.label_matrices import label_matrices, planted
 from ultraspec.baselines import sec
 from ultraspec.baselines.sec import DegreePoints
 from ultraspec.cluster.kmeans import lloyd

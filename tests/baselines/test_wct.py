@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.ensemble.test_combine import label_matrices, planted
 from tests.helpers.common import same_partition
 from tests.helpers.ensembles import assert_average_linkage, base_clusters, ensemble_of, pair_similarity
+from tests.helpers.label_matrices import label_matrices, planted
 from ultraspec.baselines import WCT, eac, wct
 from ultraspec.baselines._pairs import similarity_matrix
 from ultraspec.baselines.wct import cluster_likeness

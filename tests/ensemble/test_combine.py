@@ -9,13 +9,14 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from tests.helpers import oracle
 from tests.helpers.cases import SEEDS
 from tests.helpers.common import same_partition
+from tests.helpers.label_matrices import label_matrices, planted
 from ultraspec import USENC, consensus, metrics
 from ultraspec.cluster.kmeans import lloyd, spread_centers
 from ultraspec.ensemble import combine, microclusters
@@ -28,40 +29,6 @@ from ultraspec.spectral.partition import CenterPartition
 from ultraspec.spectral.transfer_cut import ONE, Spectrum, lift
 
 TAUS = st.sampled_from([0.0, 1e-3, 1e-1])
-
-
-def noisy(truth, m, noise, random, *, finest=3, missing=0.0):
-    """Give m base clusterings: each cuts true clusters into pieces at random, errs on some rows and leaves some out."""
-    k = int(truth.max()) + 1
-    columns = []
-    for _ in range(m):
-        pieces = int(random.integers(1, finest + 1))
-        column = truth * pieces + random.integers(pieces, size=len(truth))
-        wrong = random.random(len(truth)) < noise
-        column[wrong] = random.integers(k * pieces, size=wrong.sum())
-        column[random.random(len(truth)) < missing] = -1
-        columns.append(column)
-    return np.stack(columns, axis=1)
-
-
-def planted(k=3, n=300, m=10, noise=0.1, seed=0, **options):
-    """True clusters and noisy base clusterings; every row has at least one label."""
-    random = np.random.default_rng(seed)
-    truth = random.permutation(np.arange(n) % k)
-    labels = noisy(truth, m, noise, random, **options)
-    labels[(labels < 0).all(axis=1), 0] = 0
-    return truth, labels
-
-
-@st.composite
-def label_matrices(draw, most_rows=60):
-    """Labels at random or around planted clusters, with or without missing ones; at least one is there."""
-    n, m, k = draw(st.integers(1, most_rows)), draw(st.integers(1, 8)), draw(st.integers(1, 6))
-    noise, missing = draw(st.sampled_from([0.0, 0.2, 1.0])), draw(st.sampled_from([0.0, 0.2, 0.7]))
-    random = np.random.default_rng(draw(SEEDS))
-    labels = noisy(random.integers(k, size=n), m, noise, random, missing=missing)
-    assume((labels >= 0).any())
-    return labels
 
 
 def memberships(labels):
@@ -84,11 +51,6 @@ def built(labels, engine, tau=1e-3, n_clusters=1):
     places = np.full(len(micro.columns), -1)
     places[graph.assigned] = np.arange(len(graph.assigned))
     return micro, graph, micro.spread(places, engine)
-
-
-def eigengroups(eigenvalues, gap):
-    """Ends m such that the first m eigenvectors span a space that rounding cannot mix with the rest."""
-    return [m for m in range(1, len(eigenvalues)) if eigenvalues[m - 1] - eigenvalues[m] > gap]
 
 
 # The graph
@@ -119,7 +81,7 @@ def test_spectrum_and_embedding_are_those_of_all_rows(labels, tau, block_rows, e
     B = B[assigned]
     eigenvalues, vectors = oracle.transfer_cut(oracle.reduced_affinity(B), transfer_cut.KEPT_VECTORS, tau)
     np.testing.assert_allclose(graph.spectrum.eigenvalues, np.clip(eigenvalues, 0, 1), atol=1e-6)
-    ends = eigengroups(eigenvalues, gap=1e-2)
+    ends = oracle.eigengroups(eigenvalues, gap=1e-2)
     if len(eigenvalues) == B.shape[1]:
         ends.append(len(eigenvalues))
     for m in ends:

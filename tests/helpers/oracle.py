@@ -114,6 +114,11 @@ def embedding(B, vectors):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+def eigengroups(eigenvalues, gap=1e-4):
+    """Ends m such that the first m eigenvectors span a space that rounding cannot mix with the rest."""
+    return [m for m in range(1, len(eigenvalues)) if eigenvalues[m - 1] - eigenvalues[m] > gap]
+
+
 # k-means
 
 

@@ -52,11 +52,6 @@ def dense(edges, p):
     return T
 
 
-def eigengroups(eigenvalues, gap=1e-4):
-    """Ends m such that the first m eigenvectors span a space that rounding cannot mix with the rest."""
-    return [m for m in range(1, len(eigenvalues)) if eigenvalues[m - 1] - eigenvalues[m] > gap]
-
-
 # Edges and sigma
 
 
@@ -184,7 +179,7 @@ def check_spectrum(spectrum, graph, n_vectors, tau):
     theirs = roots * vectors[used]
     # the columns are orthonormal and span what the oracle's span
     np.testing.assert_allclose(ours.T @ ours, np.eye(ours.shape[1]), atol=1e-4)
-    for m in [*eigengroups(eigenvalues), len(used)]:
+    for m in [*oracle.eigengroups(eigenvalues), len(used)]:
         if m <= ours.shape[1]:
             np.testing.assert_allclose(ours[:, :m] @ ours[:, :m].T, theirs[:, :m] @ theirs[:, :m].T, atol=1e-4)
 
@@ -311,7 +306,7 @@ def test_embedding(case, tau, engine):
     spectrum = transfer_cut.transfer_cut(graph, 20, tau, index.representatives)
     eigenvalues, vectors = oracle.transfer_cut(oracle.reduced_affinity(B), 20, tau)
     np.testing.assert_allclose(spectrum.eigenvalues, np.clip(eigenvalues, 0, 1), atol=1e-5)
-    for m in eigengroups(eigenvalues, gap=1e-2):
+    for m in oracle.eigengroups(eigenvalues, gap=1e-2):
         ours = transfer_cut.lift(edges, spectrum.vectors[:, :m])
         theirs = oracle.embedding(B, vectors[:, :m])
         np.testing.assert_allclose(ours @ ours.T, theirs @ theirs.T, atol=2e-3)
