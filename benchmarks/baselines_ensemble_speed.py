@@ -18,7 +18,7 @@ from scipy.spatial.distance import squareform
 from sklearn.cluster import KMeans
 
 from ultraspec import baselines
-from ultraspec.baselines._ensemble import combine_integers
+from ultraspec.baselines.ensemble_baseline import combine_integers
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.reproduce import members
 

@@ -9,10 +9,10 @@ from hypothesis import assume, given, settings
 from scipy.spatial.distance import squareform
 
 from tests.helpers.common import same_partition
-from tests.helpers.ensembles import assert_average_linkage, ensemble_of, pair_similarity
+from tests.helpers.ensembles import assert_average_linkage, clusterings_of, pair_similarity
 from tests.helpers.label_matrices import label_matrices, planted
-from ultraspec.baselines import EAC, _pairs, eac
-from ultraspec.baselines._pairs import similarity_matrix
+from ultraspec.baselines import EAC, _coassociation, eac
+from ultraspec.baselines._coassociation import similarity_matrix
 
 
 def coassociation(labels):
@@ -24,9 +24,9 @@ def coassociation(labels):
 def test_similarities_of_microclusters_are_those_of_rows(labels, engine):
     assume((labels >= 0).any(axis=1).all())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_pairs, "PIECE_BYTES", 1)
-        patch.setattr(_pairs, "BLOCK_PAIRS", 50)
-        ensemble, places = ensemble_of(labels, engine)
+        patch.setattr(_coassociation, "PIECE_BYTES", 1)
+        patch.setattr(_coassociation, "BLOCK_PAIRS", 50)
+        ensemble, places = clusterings_of(labels, engine)
         S = similarity_matrix(ensemble, None, "EAC", None, engine)
     np.testing.assert_allclose(S[np.ix_(places, places)], coassociation(labels), rtol=1e-6)
     assert (S == S.T).all()
@@ -35,7 +35,7 @@ def test_similarities_of_microclusters_are_those_of_rows(labels, engine):
 def test_many_clusterings_do_not_overflow_counts(engine):
     labels = np.zeros((3, 700), dtype=int)
     labels[2, :300] = 1
-    S = similarity_matrix(ensemble_of(labels, engine)[0], None, "EAC", None, engine)
+    S = similarity_matrix(clusterings_of(labels, engine)[0], None, "EAC", None, engine)
     np.testing.assert_allclose(S, [[1, 4 / 7], [4 / 7, 1]], rtol=1e-6)
 
 

@@ -21,12 +21,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.helpers.common import blobs, documents, python, same_partition
-from tests.helpers.ensembles import ensemble_of
+from tests.helpers.ensembles import clusterings_of
 from tests.helpers.label_matrices import label_matrices, planted
 from ultraspec import baselines, open_rows
-from ultraspec.baselines import _members
-from ultraspec.baselines._ensemble import Ensemble
-from ultraspec.baselines._members import cut_range
+from ultraspec.baselines import _kmeans_members
+from ultraspec.baselines._base_clusterings import BaseClusterings
+from ultraspec.baselines._kmeans_members import limit_base_clusters
 from ultraspec.storage import spool
 
 ENSEMBLE = ("EAC", "WCT", "KCC", "PTGP", "ECC", "SEC", "LWGP")
@@ -103,7 +103,7 @@ def test_same_labels_for_any_number_of_threads(name, parallel, monkeypatch):
     X = np.random.default_rng(0).normal(size=(2000, 3))
     one = make(name, 5, n_jobs=1).fit(X)
     if not parallel:
-        monkeypatch.setattr(_members, "PARALLEL_BYTES", 0)
+        monkeypatch.setattr(_kmeans_members, "PARALLEL_BYTES", 0)
     three = make(name, 5, n_jobs=3).fit(X)
     assert (three.base_labels_ == one.base_labels_).all()
     assert (three.labels_ == one.labels_).all()
@@ -125,7 +125,7 @@ def test_members_are_kmeans_with_different_numbers_of_clusters():
 @given(n=st.integers(1, 10_000), k=st.integers(1, 80), low=st.integers(1, 60), more=st.integers(0, 200))
 def test_range_of_clusters(n, k, low, more):
     """Never beyond the rows, in order, and as asked where rows are many."""
-    found = cut_range((low, low + more), n, k)
+    found = limit_base_clusters((low, low + more), n, k)
     assert 1 <= found[0] <= found[1] <= n
     if n >= (low + more) ** 2:
         assert found == (low, low + more)
@@ -325,13 +325,13 @@ def test_transposed_matrices_are_noticed(function):
 @given(labels=label_matrices())
 def test_counts_of_shared_rows(labels, engine):
     labels = labels[(labels >= 0).any(axis=1)]
-    ensemble, _ = ensemble_of(labels, engine)
+    ensemble, _ = clusterings_of(labels, engine)
     B = np.concatenate(
         [labels[:, [j]] == [c for c in np.unique(labels[:, j]) if c != -1] for j in range(labels.shape[1])], 1
     )
     np.testing.assert_array_equal(ensemble.contingency(engine), B.T.astype(float) @ B)
     np.testing.assert_array_equal(ensemble.sizes, B.sum(axis=0))
-    assert isinstance(ensemble, Ensemble)
+    assert isinstance(ensemble, BaseClusterings)
 
 
 def test_import_is_lazy():

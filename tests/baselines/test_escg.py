@@ -10,7 +10,7 @@ import scipy.sparse.csgraph
 from tests.helpers.common import blobs, same_partition
 from tests.helpers.graphs import full_graph
 from ultraspec.baselines import ESCG
-from ultraspec.baselines.escg import embed, nearest_seeds
+from ultraspec.baselines.escg import bipartite_embedding, nearest_seeds
 
 
 def full_embedding(W, owners, k):
@@ -40,7 +40,7 @@ def test_against_the_definition(seed, apart):
     np.testing.assert_allclose(paths[owners, np.arange(150)][reached], paths.min(axis=0)[reached])
     assert (owners[~reached] == 0).all()
     assert reached.all() != bool(apart)
-    E, expected = embed(scipy.sparse.csr_array(W), owners, 4), full_embedding(W, owners, 4)
+    E, expected = bipartite_embedding(scipy.sparse.csr_array(W), owners, 4), full_embedding(W, owners, 4)
     scale = np.sqrt(W.sum())
     np.testing.assert_allclose(E @ E.T, expected @ expected.T * scale**2, atol=1e-4)
 
@@ -50,11 +50,11 @@ def test_rows_without_neighbors():
     W[0, 1] = W[1, 0] = W[2, 3] = W[3, 2] = 1.0
     owners = nearest_seeds(scipy.sparse.csr_array(W), np.array([0, 2, 5]))
     assert owners.tolist() == [0, 0, 1, 1, 0, 2]
-    E = embed(scipy.sparse.csr_array(W), owners, 2)
+    E = bipartite_embedding(scipy.sparse.csr_array(W), owners, 2)
     assert np.isfinite(E).all()
     assert (E[4:] == 0).all()
     np.testing.assert_allclose(E[0], E[1])
-    assert (embed(scipy.sparse.csr_array((3, 3)), np.zeros(3, np.int32), 2) == 0).all()
+    assert (bipartite_embedding(scipy.sparse.csr_array((3, 3)), np.zeros(3, np.int32), 2) == 0).all()
 
 
 def test_small_pieces_do_not_become_clusters():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.cases import KINDS, points
 from ultraspec.baselines import EulerSC, _kmeans
-from ultraspec.baselines._kmeans import WeightedPoints, draw, lite_kmeans
+from ultraspec.baselines._kmeans import WeightedPoints, draw_indices, lite_kmeans
 from ultraspec.baselines.eulersc import EulerRows
 from ultraspec.rows import ArrayRows
 
@@ -45,7 +45,7 @@ def kernel_labels(K, start, max_iter=100):
 def test_against_the_kernel(scaling, seed):
     random = np.random.default_rng(seed)
     X = random.random((300, 5)) * [1.0, 0.5, 0.9, 0.8, 0.3] + (np.arange(300) % 3)[:, None] / 2
-    start = draw(300, 4, np.random.default_rng(np.random.SeedSequence(seed).spawn(2)[1]))
+    start = draw_indices(300, 4, np.random.default_rng(np.random.SeedSequence(seed).spawn(2)[1]))
     expected = kernel_labels(affinity(X, 0.4, scaling), start)
     assert (EulerSC(4, alpha=0.4, scaling=scaling, random_state=seed).fit_predict(X) == expected).mean() > 0.99
 
@@ -56,7 +56,7 @@ def test_rows_without_a_degree_lie_far_out(seed, monkeypatch):
     X = np.random.default_rng(seed).integers(0, 100, (600, 16)).astype(np.float32)
     with pytest.warns(UserWarning, match="Lower alpha"):
         found = EulerSC(4, alpha=1.9, random_state=seed).fit_predict(X)
-    monkeypatch.setattr(_kmeans, "bounds_pay", lambda *_: False)
+    monkeypatch.setattr(_kmeans, "elkan_is_faster", lambda *_: False)
     with pytest.warns(UserWarning, match="Lower alpha"):
         plain = EulerSC(4, alpha=1.9, random_state=seed).fit_predict(X)
     np.testing.assert_array_equal(found, plain)

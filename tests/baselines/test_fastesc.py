@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist, pdist
 from tests.helpers.common import blobs, same_partition
 from ultraspec.baselines import FastESC, _features, fastesc
 from ultraspec.baselines._features import mean_distance, pair_squares
-from ultraspec.baselines.fastesc import draw_frequencies, embed, features, settled_eigenpairs
+from ultraspec.baselines.fastesc import draw_frequencies, features, fourier_embedding, settled_eigenpairs
 from ultraspec.rows import ArrayRows
 
 
@@ -25,7 +25,7 @@ def test_embedding_against_whole_matrices(engine, monkeypatch, drop_first):
     values, E = np.linalg.eigh(K / np.sqrt(degrees) / np.sqrt(degrees)[:, None])
     values, E = values[::-1][drop_first : 4 + drop_first], E[:, ::-1][:, drop_first : 4 + drop_first]
     expected = E / np.sqrt(degrees)[:, None] * 300
-    V, found, n_seen = embed(ArrayRows(X), frequencies, 4, drop_first, None, engine)
+    V, found, n_seen = fourier_embedding(ArrayRows(X), frequencies, 4, drop_first, None, engine)
     assert n_seen == 300
     np.testing.assert_allclose(found, values, rtol=1e-4)
     np.testing.assert_allclose(V @ V.T, expected @ expected.T, atol=1e-3 * np.abs(expected).max() ** 2)
@@ -74,8 +74,8 @@ def test_eigenvectors_that_never_settle_are_those_of_all_rows(engine, monkeypatc
     random = np.random.default_rng(0)
     X = ArrayRows(random.normal(size=(333, 3)).astype(np.float32))
     frequencies = random.normal(size=(3, 20)).astype(np.float32)
-    V, values, n_seen = embed(X, frequencies, 4, True, random.permutation(333), engine)
-    expected = embed(X, frequencies, 4, True, None, engine)
+    V, values, n_seen = fourier_embedding(X, frequencies, 4, True, random.permutation(333), engine)
+    expected = fourier_embedding(X, frequencies, 4, True, None, engine)
     assert n_seen == expected[2] == 333
     np.testing.assert_allclose(values, expected[1], rtol=1e-5)
     np.testing.assert_allclose(V @ V.T, expected[0] @ expected[0].T, atol=1e-3 * np.abs(V).max() ** 2)

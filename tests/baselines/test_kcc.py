@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.common import same_partition
-from tests.helpers.ensembles import base_clusters, ensemble_of
+from tests.helpers.ensembles import base_clusters, clusterings_of
 from tests.helpers.label_matrices import label_matrices, planted
 from ultraspec.baselines import ECC, KCC, ecc, kcc
 from ultraspec.baselines.kcc import COSTS, UtilityPoints
@@ -77,7 +77,7 @@ def empty(utility):
 
 
 def start(labels, k, seed, engine):
-    ensemble, places = ensemble_of(labels, engine)
+    ensemble, places = clusterings_of(labels, engine)
     k = min(k, len(ensemble))
     return ensemble, places, np.sort(np.random.default_rng(seed).choice(len(ensemble), k, replace=False))
 

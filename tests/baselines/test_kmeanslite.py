@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.helpers.cases import KINDS, points
 from tests.helpers.common import blobs, same_partition
 from ultraspec.baselines import KMeansLite, _kmeans
-from ultraspec.baselines._kmeans import WeightedPoints, draw, lite_kmeans
+from ultraspec.baselines._kmeans import WeightedPoints, draw_indices, lite_kmeans
 from ultraspec.cluster.kmeans import lloyd
 from ultraspec.cluster.points import RowPoints
 from ultraspec.rows import ArrayRows, SparseRows
@@ -33,7 +33,7 @@ def lite_labels(X, centers, max_iter):
 @pytest.mark.parametrize("seed", range(3))
 def test_against_a_literal_one(d, max_iter, seed):
     X = np.random.default_rng(seed).normal(size=(800, d)).astype(np.float32)
-    start = draw(800, 6, np.random.default_rng(np.random.SeedSequence(seed).spawn(2)[1]))
+    start = draw_indices(800, 6, np.random.default_rng(np.random.SeedSequence(seed).spawn(2)[1]))
     model = KMeansLite(6, max_iter=max_iter, random_state=seed).fit(X)
     assert (model.labels_ == lite_labels(X.astype(float), X[start].astype(float), max_iter)).mean() > 0.998
     own = model.cluster_centers_[model.labels_]
@@ -60,10 +60,10 @@ def test_starts_of_many_rows_are_compared_on_a_sample(engine, monkeypatch):
 
 def test_starts_are_uniform_and_distinct():
     random = np.random.default_rng(0)
-    drawn = np.array([draw(20, 7, random) for _ in range(2000)])
+    drawn = np.array([draw_indices(20, 7, random) for _ in range(2000)])
     assert (np.diff(drawn, axis=1) > 0).all()
     assert np.abs(np.bincount(drawn.ravel()) / 2000 - 7 / 20).max() < 0.05
-    assert draw(3, 7, random).tolist() == [0, 1, 2]
+    assert draw_indices(3, 7, random).tolist() == [0, 1, 2]
 
 
 @given(

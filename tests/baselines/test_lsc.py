@@ -12,7 +12,7 @@ from tests.helpers.cases import KINDS, points
 from tests.helpers.common import blobs, same_partition
 from ultraspec.baselines import LSC
 from ultraspec.baselines._kmeans import unit_rows
-from ultraspec.baselines.lsc import mean_square, select_landmarks, weigh
+from ultraspec.baselines.lsc import landmark_weights, mean_square, select_landmarks
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.spectral.transfer_cut import lift
@@ -43,7 +43,7 @@ def test_embedding_against_a_dense_one(engine, d, drop_first, bandwidth):
     sigma = model._width(mean_square(ArrayRows(X), landmarks, engine), 1.0)
     mean = (cdist(X, landmarks) ** 2).mean()
     assert sigma == pytest.approx(mean if bandwidth == "code" else np.sqrt(mean), rel=1e-5)
-    edges = weigh(ArrayRows(X), index, sigma, engine)
+    edges = landmark_weights(ArrayRows(X), index, sigma, engine)
     vectors, values = model._vectors(edges, index, 4, engine)
     assert (values[0] == pytest.approx(1.0)) != drop_first
     found = lift(edges, vectors)

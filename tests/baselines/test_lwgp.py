@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tests.helpers import oracle
 from tests.helpers.common import same_partition
-from tests.helpers.ensembles import base_clusters, ensemble_of
+from tests.helpers.ensembles import base_clusters, clusterings_of
 from tests.helpers.label_matrices import label_matrices, planted
 from ultraspec.baselines import lwgp
-from ultraspec.baselines.lwgp import certainty
+from ultraspec.baselines.lwgp import cluster_certainty
 from ultraspec.spectral import transfer_cut
 
 
@@ -38,14 +38,14 @@ def index(labels, theta):
 def test_weights_of_base_clusters(labels, theta, engine):
     """Up to a factor, which cancels in the graph."""
     assume((labels >= 0).any(axis=1).all())
-    ours, theirs = certainty(ensemble_of(labels, engine)[0], theta, engine), index(labels, theta)
+    ours, theirs = cluster_certainty(clusterings_of(labels, engine)[0], theta, engine), index(labels, theta)
     np.testing.assert_allclose(ours, np.maximum(theirs / theirs.max(), 1e-15), rtol=1e-9)
 
 
 def test_tiny_theta_leaves_the_surest_clusters(engine):
     """The weights of all others vanish, next to; nothing may become NaN."""
     _, labels = planted(noise=0.3)
-    ours = certainty(ensemble_of(labels, engine)[0], 1e-6, engine)
+    ours = cluster_certainty(clusterings_of(labels, engine)[0], 1e-6, engine)
     assert ours.max() == 1
     assert 0 < ours.min() < 1e-9
     assert sorted(set(lwgp(labels, 2, theta=1e-6, random_state=0))) == [0, 1]
@@ -55,8 +55,8 @@ def test_tiny_theta_leaves_the_surest_clusters(engine):
 @given(labels=label_matrices(), theta=st.sampled_from([0.2, 0.4, 1.0]))
 def test_embedding_is_that_of_all_rows(labels, theta, engine):
     assume((labels >= 0).any(axis=1).all())
-    ensemble, places = ensemble_of(labels, engine)
-    worth = certainty(ensemble, theta, engine)
+    ensemble, places = clusterings_of(labels, engine)
+    worth = cluster_certainty(ensemble, theta, engine)
     n_vectors = min(8, ensemble.n_columns)
     spectrum = transfer_cut.transfer_cut(ensemble.graph(engine, worth), n_vectors, 0.0)
     B = base_clusters(labels)[0] * index(labels, theta)
@@ -81,7 +81,7 @@ def test_unsure_clusterings_count_less(engine):
     random = np.random.default_rng(0)
     truth = np.arange(600) % 3
     labels = np.column_stack([truth] * 8 + [random.integers(3, size=600) for _ in range(4)])
-    worth = certainty(ensemble_of(labels, engine)[0], 0.4, engine)
+    worth = cluster_certainty(clusterings_of(labels, engine)[0], 0.4, engine)
     assert worth[:24].min() > 5 * worth[24:].max()
     assert same_partition(lwgp(labels, 3, random_state=0), truth)
 

@@ -10,8 +10,8 @@ from scipy.spatial.distance import cdist
 from tests.helpers.common import blobs, same_partition
 from ultraspec.baselines import Nystrom, _features, nystrom
 from ultraspec.baselines._features import fill_rows
-from ultraspec.baselines._kmeans import draw, unit_rows
-from ultraspec.baselines.nystrom import Affinities, leading_table
+from ultraspec.baselines._kmeans import draw_indices, unit_rows
+from ultraspec.baselines.nystrom import SampleAffinities, embedding_table
 from ultraspec.rows import ArrayRows
 
 
@@ -39,10 +39,10 @@ def test_embedding_against_whole_matrices(engine, monkeypatch, p, sigma):
     monkeypatch.setattr(_features, "CHUNK_ROWS", 70)
     random = np.random.default_rng(p)
     X = (random.normal(size=(300, 3)) + 3 * np.eye(3)[np.arange(300) % 3]).astype(np.float32)
-    sample = draw(300, p, random)
-    rows, affinities = ArrayRows(X), Affinities(X[sample], sigma, sample)
+    sample = draw_indices(300, p, random)
+    rows, affinities = ArrayRows(X), SampleAffinities(X[sample], sigma, sample)
     A = np.exp(-(cdist(X[sample], X[sample]) ** 2) / (2 * sigma**2))
-    table, values = leading_table(rows, A, affinities, 3, 1e-4, engine)
+    table, values = embedding_table(rows, A, affinities, 3, 1e-4, engine)
     V = np.empty((300, 3), dtype=np.float32)
     fill_rows(rows, V, lambda _, part: unit_rows(affinities.of(part) @ table), engine)
     expected, expected_values = full_embedding(X.astype(float), sample, sigma, 3, 1e-4)
@@ -54,7 +54,7 @@ def test_all_rows_are_exact_spectral_clustering(engine):
     X = np.random.default_rng(0).normal(size=(120, 2)).astype(np.float32)
     sample = np.arange(120)
     A = np.exp(-(cdist(X, X) ** 2) / 2)
-    table, values = leading_table(ArrayRows(X), A, Affinities(X, 1.0, sample), 4, 0.0, engine)
+    table, values = embedding_table(ArrayRows(X), A, SampleAffinities(X, 1.0, sample), 4, 0.0, engine)
     h = 1 / np.sqrt(A.sum(axis=1))
     np.testing.assert_allclose(values, np.linalg.eigvalsh(A * h[:, None] * h)[::-1][:4], rtol=1e-6)
     assert table.shape == (120, 4)

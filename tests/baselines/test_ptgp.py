@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.helpers import oracle
 from tests.helpers.cases import SEEDS
 from tests.helpers.common import same_partition
-from tests.helpers.ensembles import ensemble_of, pair_similarity
+from tests.helpers.ensembles import clusterings_of, pair_similarity
 from tests.helpers.label_matrices import label_matrices, planted
-from ultraspec.baselines import _pairs, ptgp
-from ultraspec.baselines._tcut import cut_affinities
-from ultraspec.baselines.ptgp import elite_links, squared_lengths, trajectory_affinities
+from ultraspec.baselines import _coassociation, ptgp
+from ultraspec.baselines._transfer_cut import cut_affinities
+from ultraspec.baselines.ptgp import elite_neighbor_graph, trajectory_affinities, trajectory_squared_lengths
 
 
 def links(A, K):
@@ -46,13 +46,13 @@ def dense(ensemble):
 @given(labels=label_matrices(most_rows=30), K=st.integers(1, 6))
 def test_links_are_those_of_the_definition(labels, K, engine):
     assume((labels >= 0).any(axis=1).all())
-    ensemble, places = ensemble_of(labels, engine)
+    ensemble, places = clusterings_of(labels, engine)
     assume(len(ensemble) > 1)
     K = min(K, len(ensemble) - 1)
     firsts = np.unique(places, return_index=True)[1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_pairs, "BLOCK_PAIRS", 40)
-        W = elite_links(ensemble, K, engine).toarray()
+        patch.setattr(_coassociation, "BLOCK_PAIRS", 40)
+        W = elite_neighbor_graph(ensemble, K, engine).toarray()
     A = pair_similarity(labels[firsts], lambda _, a, b: float(a == b)).astype(np.float32)
     np.testing.assert_allclose(W, links(A, K), rtol=1e-6)
 
@@ -61,9 +61,9 @@ def test_links_are_those_of_the_definition(labels, K, engine):
 @given(labels=label_matrices(most_rows=40), K=st.integers(1, 6), T=st.integers(1, 8), many=st.booleans())
 def test_affinities_are_those_of_the_dense_form(labels, K, T, many, engine):
     assume((labels >= 0).any(axis=1).all())
-    ensemble, _ = ensemble_of(labels, engine)
+    ensemble, _ = clusterings_of(labels, engine)
     assume(len(ensemble) > 1)
-    W = elite_links(ensemble, min(K, len(ensemble) - 1), engine)
+    W = elite_neighbor_graph(ensemble, min(K, len(ensemble) - 1), engine)
     with pytest.MonkeyPatch.context() as patch:
         module = trajectory_affinities.__globals__
         patch.setitem(module, "COLUMN_BYTES", module["COLUMN_BYTES"] if many else 1)
@@ -76,8 +76,8 @@ def test_affinities_are_those_of_the_dense_form(labels, K, T, many, engine):
 def test_isolated_microclusters(engine):
     """Rows that share no base cluster with any other have no links: their similarities are next to nothing."""
     labels = np.array([[0, 0], [0, 1], [1, 1], [7, 7], [8, 8]])
-    ensemble, _ = ensemble_of(labels, engine)
-    W = elite_links(ensemble, 1, engine)
+    ensemble, _ = clusterings_of(labels, engine)
+    W = elite_neighbor_graph(ensemble, 1, engine)
     assert W[[3, 4]].nnz == 0
     ours = trajectory_affinities(ensemble, W, 2, engine)
     theirs = affinities(W.toarray().astype(float), ensemble.weights, dense(ensemble), 2)
@@ -120,7 +120,7 @@ def test_one_microcluster():
 
 def test_no_pair_matrix_is_kept(engine):
     _, labels = planted(n=300, noise=0.5)
-    W = elite_links(ensemble_of(labels, engine)[0], 3, engine)
+    W = elite_neighbor_graph(clusterings_of(labels, engine)[0], 3, engine)
     assert scipy.sparse.issparse(W)
     assert W.nnz < 0.5 * W.shape[0] ** 2
 
@@ -139,6 +139,6 @@ def test_walks_that_reach_few_places(engine):
     random = np.random.default_rng(0)
     W = scipy.sparse.diags_array([random.random(n - 1)] * 2, offsets=[1, -1])
     P = scipy.sparse.csr_array(W.multiply(1 / W.sum(axis=1)[:, None])).astype(np.float32)
-    found = squared_lengths(P, scipy.sparse.csr_array(P.T), T, engine)
+    found = trajectory_squared_lengths(P, scipy.sparse.csr_array(P.T), T, engine)
     powers = [np.linalg.matrix_power(P.toarray().astype(float), t) for t in range(1, T + 1)]
     np.testing.assert_allclose(found, sum((power**2).sum(axis=1) for power in powers), rtol=1e-5)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.helpers.cases import KINDS, points
 from tests.helpers.common import blobs, same_partition
 from tests.helpers.graphs import distances, full_graph
-from ultraspec.baselines import SC, _neighbors
+from ultraspec.baselines import SC, _neighbor_graph
+from ultraspec.baselines._eigenvectors import leading_eigenvectors
 from ultraspec.baselines._kmeans import orthogonal_kmeans, orthogonal_start, unit_rows
-from ultraspec.baselines._neighbors import nearest_neighbors, neighbor_graph
-from ultraspec.baselines._spectrum import leading_vectors
+from ultraspec.baselines._neighbor_graph import nearest_neighbors, neighbor_graph
 from ultraspec.rows import ArrayRows, SparseRows
 
 
@@ -83,8 +83,8 @@ def test_neighbors_of_any_shape(engine, kind, n, d, K, seed):
 
 @pytest.mark.parametrize("d", [3, 40, 150])
 def test_neighbors_across_blocks(engine, monkeypatch, d):
-    monkeypatch.setattr(_neighbors, "ROWS", 100)
-    monkeypatch.setattr(_neighbors, "OTHERS", 130)
+    monkeypatch.setattr(_neighbor_graph, "ROWS", 100)
+    monkeypatch.setattr(_neighbor_graph, "OTHERS", 130)
     random = np.random.default_rng(0)
     X = (random.normal(size=(700, 5)) @ random.normal(size=(5, d))).astype(np.float32)  # projected rule most out
     X[500:] = X[:200]
@@ -127,7 +127,7 @@ def pieces_graph(sizes, seed=0):
 @pytest.mark.parametrize("sizes", [(60,), (50, 9), (700, 5, 5), (800,), (40, 30, 2, 1)])
 def test_vectors_of_graphs_in_pieces(sizes):
     W = pieces_graph(sizes)
-    V, found = leading_vectors(scipy.sparse.csr_array(W), 6, np.random.default_rng(0))
+    V, found = leading_eigenvectors(scipy.sparse.csr_array(W), 6, np.random.default_rng(0))
     assert found.tolist() == sorted(sizes, reverse=True)
     np.testing.assert_allclose(V.T @ V, np.eye(6), atol=1e-6)
     scale = 1 / np.sqrt(W.sum(axis=1) + 1e-10)
@@ -141,7 +141,7 @@ def test_more_pieces_than_clusters_are_told():
     with pytest.warns(UserWarning, match="is in 6 pieces that share no edge, more than the 4 clusters"):
         model = SC(4, n_neighbors=60, random_state=0).fit(X)
     assert model.n_clusters_ == 4
-    V, _ = leading_vectors(scipy.sparse.csr_array(pieces_graph((9, 7, 5, 3))), 2, np.random.default_rng(0))
+    V, _ = leading_eigenvectors(scipy.sparse.csr_array(pieces_graph((9, 7, 5, 3))), 2, np.random.default_rng(0))
     assert sorted((V != 0).sum(axis=0)) == [7, 9]
 
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.common import same_partition
-from tests.helpers.ensembles import base_clusters, ensemble_of
+from tests.helpers.ensembles import base_clusters, clusterings_of
 from tests.helpers.label_matrices import label_matrices, planted
 from ultraspec.baselines import sec
 from ultraspec.baselines.sec import DegreePoints
@@ -31,7 +31,7 @@ def squares(P, centers):
 @given(labels=label_matrices(most_rows=40), k=st.integers(1, 5), seed=st.integers(0, 99))
 def test_a_pass_is_weighted_kmeans_on_all_rows(labels, k, seed, engine):
     assume((labels >= 0).any(axis=1).all())
-    ensemble, places = ensemble_of(labels, engine)
+    ensemble, places = clusterings_of(labels, engine)
     chosen = np.sort(np.random.default_rng(seed).choice(len(ensemble), min(k, len(ensemble)), replace=False))
     points = DegreePoints(ensemble)
     found = lloyd(points, points.take(chosen), engine, max_iter=1)

@@ -19,8 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.helpers.cases import KINDS, points
 from tests.helpers.common import blobs, documents, python, same_partition
 from ultraspec import baselines, open_rows
-from ultraspec.baselines import _guard
-from ultraspec.baselines._guard import guard_pairs
+from ultraspec.baselines import _memory_limit
+from ultraspec.baselines._memory_limit import check_pairs_memory
 
 SPECTRAL = ("KMeansLite", "SC", "ESCG", "Nystrom", "LSC", "FastESC", "EulerSC")
 # small enough for small data
@@ -229,27 +229,27 @@ def test_nothing_heavy_is_imported_with_the_names():
 
 def test_memory_is_refused_before_it_is_allocated(monkeypatch):
     X = blobs()[0]
-    monkeypatch.setattr(_guard, "available_bytes", lambda: 2 * 4 * X.size - 2)
+    monkeypatch.setattr(_memory_limit, "available_bytes", lambda: 2 * 4 * X.size - 2)
     for name in ("SC", "ESCG"):
         with pytest.raises(
             MemoryError, match=rf"{name} needs 0\.0 GB for the 1000 x 3 rows.*USPEC, or pass fewer rows"
         ):
             make(name).fit(X)
-    monkeypatch.setattr(_guard, "available_bytes", lambda: 2 * 4 * X.size)
+    monkeypatch.setattr(_memory_limit, "available_bytes", lambda: 2 * 4 * X.size)
     make("SC").fit(X)
 
 
 def test_guard_of_pairs(monkeypatch):
-    guard_pairs("EAC", "pairs", 10, 10, "U-SENC")
+    check_pairs_memory("EAC", "pairs", 10, 10, "U-SENC")
     with pytest.raises(MemoryError, match=r"EAC needs 1\.5 GB for pairs, and its limit is 1\.0 GB\. Use U-SENC, pass"):
-        guard_pairs("EAC", "pairs", 1_500_000_000, 10**9, "U-SENC")
-    monkeypatch.setattr(_guard, "available_bytes", lambda: 2 * 10**9)
+        check_pairs_memory("EAC", "pairs", 1_500_000_000, 10**9, "U-SENC")
+    monkeypatch.setattr(_memory_limit, "available_bytes", lambda: 2 * 10**9)
     with pytest.raises(MemoryError, match=r"half of the memory available now\) is 1\.0 GB"):
-        guard_pairs("EAC", "pairs", 1_500_000_000, None, "U-SENC")
-    monkeypatch.setattr(_guard, "available_bytes", lambda: None)
-    guard_pairs("EAC", "pairs", 10**15, None, "U-SENC")
+        check_pairs_memory("EAC", "pairs", 1_500_000_000, None, "U-SENC")
+    monkeypatch.setattr(_memory_limit, "available_bytes", lambda: None)
+    check_pairs_memory("EAC", "pairs", 10**15, None, "U-SENC")
 
 
 def test_available_memory_is_plausible():
-    free = _guard.available_bytes()
+    free = _memory_limit.available_bytes()
     assert free is None or 10**6 < free < 10**15

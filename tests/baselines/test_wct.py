@@ -8,11 +8,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.common import same_partition
-from tests.helpers.ensembles import assert_average_linkage, base_clusters, ensemble_of, pair_similarity
+from tests.helpers.ensembles import assert_average_linkage, base_clusters, clusterings_of, pair_similarity
 from tests.helpers.label_matrices import label_matrices, planted
 from ultraspec.baselines import WCT, eac, wct
-from ultraspec.baselines._pairs import similarity_matrix
-from ultraspec.baselines.wct import cluster_likeness
+from ultraspec.baselines._coassociation import similarity_matrix
+from ultraspec.baselines.wct import cluster_similarity
 
 
 def likeness(labels, decay):
@@ -46,8 +46,8 @@ def similarity(labels, decay):
 @given(labels=label_matrices(most_rows=20), decay=st.sampled_from([0.0, 0.5, 0.8, 1.0]))
 def test_similarities_are_those_of_the_definition(labels, decay, engine):
     assume((labels >= 0).any(axis=1).all())
-    ensemble, places = ensemble_of(labels, engine)
-    table = cluster_likeness(ensemble, decay, engine)
+    ensemble, places = clusterings_of(labels, engine)
+    table = cluster_similarity(ensemble, decay, engine)
     np.testing.assert_allclose(table, likeness(labels, decay), atol=1e-12)
     S = similarity_matrix(ensemble, table, "WCT", None, engine)
     np.testing.assert_allclose(S[np.ix_(places, places)], similarity(labels, decay), atol=1e-6)

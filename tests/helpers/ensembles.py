@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ultraspec.baselines._ensemble import Ensemble
+from ultraspec.baselines._base_clusterings import BaseClusterings
 from ultraspec.ensemble import microclusters
 
 
-def ensemble_of(labels, engine):
+def clusterings_of(labels, engine):
     """Microclusters of a label matrix without unassigned rows, and the microcluster of every row."""
     micro = microclusters.find(labels, engine)
     assert len(micro.assigned) == len(micro.columns)
-    ensemble = Ensemble(micro.columns, micro.weights, tuple(map(len, micro.values)))
+    ensemble = BaseClusterings(micro.columns, micro.weights, tuple(map(len, micro.values)))
     return ensemble, micro.spread(np.arange(len(ensemble)), engine)
 
 

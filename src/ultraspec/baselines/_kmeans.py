@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from ultraspec.baselines._bounded import bounded_lloyd, bounds_pay
+from ultraspec.baselines._elkan import elkan_is_faster, elkan_kmeans
 from ultraspec.cluster.distance_bounds import ProjectionBound
 from ultraspec.cluster.kmeans import Clustering, lloyd
 from ultraspec.cluster.points import Assign, Centers, Labels, Points, RowPoints, Squares, Sums, Weights
@@ -60,13 +60,13 @@ class WeightedPoints(RowPoints):
             labels[:] = nearest
             members = labels, np.arange(len(labels))
             shares = scipy.sparse.csr_array((self.weights_of(slice(*span)), members), shape=(len(centers), len(labels)))
-            sums += dense(shares @ block)
+            sums += to_dense(shares @ block)
             return changed
 
         return assign
 
 
-def dense(block: Block) -> npt.NDArray[Any]:
+def to_dense(block: Block) -> npt.NDArray[Any]:
     """A block as an array of its own."""
     return block.toarray() if scipy.sparse.issparse(block) else np.array(block)
 
@@ -128,24 +128,24 @@ def _settle(points: Points, centers: Centers, engine: ThreadEngine, max_iter: in
     same, and only products tell which is nearest.
     """
     near = points.weights.min() > LEAST_WEIGHT
-    if near and isinstance(points, RowPoints) and bounds_pay(points.rows, len(centers), max_iter):
-        return bounded_lloyd(points, centers, engine, max_iter=max_iter)
+    if near and isinstance(points, RowPoints) and elkan_is_faster(points.rows, len(centers), max_iter):
+        return elkan_kmeans(points, centers, engine, max_iter=max_iter)
     return lloyd(points, centers, engine, max_iter=max_iter)
 
 
 def _sample(points: Points, random: np.random.Generator) -> Points:
     """Some of the points, in memory."""
-    chosen = draw(points.n_rows, SAMPLE_ROWS, random)
+    chosen = draw_indices(points.n_rows, SAMPLE_ROWS, random)
     rows = ArrayRows(points.take(chosen))
     return WeightedPoints(rows, points.weights[chosen]) if len(points.weights) > 1 else RowPoints(rows)
 
 
 def random_start(points: Points, k: int, random: np.random.Generator) -> Centers:
     """`k` rows drawn without replacement; all rows if there are no more."""
-    return points.take(draw(points.n_rows, k, random))
+    return points.take(draw_indices(points.n_rows, k, random))
 
 
-def draw(n: int, size: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+def draw_indices(n: int, size: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
     """Sorted numbers of `size` of `n` rows, drawn without replacement and independently; all if there are no more."""
     return np.sort(random.choice(n, size, replace=False, shuffle=False)) if size < n else np.arange(n)
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from ultraspec._checks import check_choice
-from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
-from ultraspec.baselines._guard import check_max_pairs_bytes
-from ultraspec.baselines._pairs import similarity_matrix
+from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._coassociation import similarity_matrix
+from ultraspec.baselines._memory_limit import check_max_pairs_bytes
+from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, Method, combine
 from ultraspec.cluster.linkage import METHODS, agglomerate
 from ultraspec.engines.threads import ThreadEngine
 
@@ -73,10 +74,10 @@ def method(linkage: str, max_pairs_bytes: int | None) -> Method:
     check_choice("linkage", linkage, tuple(METHODS))
     check_max_pairs_bytes(max_pairs_bytes)
 
-    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Found:  # noqa: ARG001
+    def run(ensemble: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> ConsensusLabels:  # noqa: ARG001
         similarities = similarity_matrix(ensemble, None, "EAC", max_pairs_bytes, engine)
         tree = agglomerate(similarities, ensemble.weights, method=linkage, similarity=True, overwrite=True)
-        return Found(tree.cut(k))
+        return ConsensusLabels(tree.cut(k))
 
     return run
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ultraspec.baselines._ensemble import BASE_CLUSTERS, EnsembleBaseline, Labels, Method, combine
+from ultraspec.baselines._base_clusterings import Labels
+from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, Method, combine
 from ultraspec.baselines.kcc import method as kcc_method
 
 

@@ -11,9 +11,9 @@ import scipy.sparse
 import scipy.sparse.csgraph
 
 from ultraspec._checks import check_integer
-from ultraspec.baselines._base import Baseline
-from ultraspec.baselines._kmeans import draw, lite_kmeans
-from ultraspec.baselines._neighbors import neighbor_graph
+from ultraspec.baselines._baseline import Baseline
+from ultraspec.baselines._kmeans import draw_indices, lite_kmeans
+from ultraspec.baselines._neighbor_graph import neighbor_graph
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Rows
@@ -132,9 +132,9 @@ class ESCG(Baseline):
             W, sigma = neighbor_graph(rows, self.n_neighbors, "ESCG", engine)
         with reporter.phase("supernodes"):
             n_seeds = max(50, 2 * k) if self.n_supernodes is None else self.n_supernodes
-            owners = nearest_seeds(W, draw(rows.n_rows, n_seeds, random))
+            owners = nearest_seeds(W, draw_indices(rows.n_rows, n_seeds, random))
         with reporter.phase("eigenvectors"):
-            E = embed(W, owners, k)
+            E = bipartite_embedding(W, owners, k)
         with reporter.phase("labels"):
             options = {"max_iter": self.max_iter, "n_init": self.n_init}
             found = lite_kmeans(ArrayRows(E), k, **options, random=random, engine=engine)
@@ -155,7 +155,7 @@ def nearest_seeds(W: Any, seeds: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]
     return np.searchsorted(seeds, np.where(sources < 0, seeds[0], sources)).astype(np.int32)
 
 
-def embed(W: Any, owners: npt.NDArray[np.int32], k: int) -> npt.NDArray[np.float32]:
+def bipartite_embedding(W: Any, owners: npt.NDArray[np.int32], k: int) -> npt.NDArray[np.float32]:
     """Right singular vectors (n, k) of the supernodes' scaled affinities to the nodes, scaled back by the degrees."""
     n = len(owners)
     members = scipy.sparse.csr_array((np.ones(n), (owners, np.arange(n))), shape=(int(owners.max()) + 1, n))

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._checks import check_choice, check_number, warn_user
-from ultraspec.baselines._base import Baseline
-from ultraspec.baselines._kmeans import WeightedPoints, dense, lite_kmeans
+from ultraspec.baselines._baseline import Baseline
+from ultraspec.baselines._kmeans import WeightedPoints, lite_kmeans, to_dense
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span
@@ -150,7 +150,7 @@ class EulerSC(Baseline):
             return np.full(rows.n_features, space.scale)
 
         def ends(span: Span) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-            block = dense(rows.read(*span)) + (space.offset / space.scale)
+            block = to_dense(rows.read(*span)) + (space.offset / space.scale)
             return block.min(axis=0), block.max(axis=0)
 
         found = engine.map(ends, rows.blocks())
@@ -187,7 +187,7 @@ class EulerRows(Rows):
 
     def features(self, block: Block) -> Values:
         """Cosines and sines, (n, 2 d), whose products are the affinities."""
-        turned = dense(block) * self._angles
+        turned = to_dense(block) * self._angles
         features = np.concatenate([np.cos(turned), np.sin(turned)], axis=1)
         features *= np.float32(np.sqrt(0.5))
         return features

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from ultraspec._checks import check_integer, check_number
 from ultraspec._kernels.lapack import largest_eigenpairs
-from ultraspec.baselines._base import Baseline
+from ultraspec.baselines._baseline import Baseline
 from ultraspec.baselines._features import fill_rows, mean_distance, pair_squares, sum_over
-from ultraspec.baselines._kmeans import dense, draw, lite_kmeans
+from ultraspec.baselines._kmeans import draw_indices, lite_kmeans, to_dense
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Block, Rows
@@ -146,11 +146,11 @@ class FastESC(Baseline):
     ) -> Clustering:
         reporter, D = engine.reporter, 2 * self.n_frequencies
         with reporter.phase("features"):
-            some = dense(rows.take(draw(rows.n_rows, WIDTH_ROWS, random)))
+            some = to_dense(rows.take(draw_indices(rows.n_rows, WIDTH_ROWS, random)))
             sigma = mean_distance(pair_squares(some)) if self.sigma is None else self.sigma / space.scale
             frequencies = draw_frequencies(rows, D, sigma, random)
         order = random.permutation(rows.n_rows) if self.early_stop else None
-        V, eigenvalues, n_seen = embed(rows, frequencies, k, self.drop_first, order, engine)
+        V, eigenvalues, n_seen = fourier_embedding(rows, frequencies, k, self.drop_first, order, engine)
         with reporter.phase("labels"):
             options = {"max_iter": self.max_iter, "n_init": self.n_init}
             found = lite_kmeans(ArrayRows(V), k, **options, random=random, engine=engine)
@@ -158,7 +158,7 @@ class FastESC(Baseline):
         return found
 
 
-def embed(
+def fourier_embedding(
     rows: Rows,
     frequencies: Values,
     k: int,
@@ -234,7 +234,7 @@ def draw_frequencies(rows: Rows, D: int, sigma: float, random: np.random.Generat
     of the 2 x 2 matrix of the products of c and s.
     """
     frequencies = (random.standard_normal((rows.n_features, (D + MORE_FEATURES) // 2)) / sigma).astype(np.float32)
-    angles = dense(rows.take(draw(rows.n_rows, SAMPLE_ROWS, random))) @ frequencies
+    angles = to_dense(rows.take(draw_indices(rows.n_rows, SAMPLE_ROWS, random))) @ frequencies
     c, s = np.cos(angles), np.sin(angles)
     squares = [np.einsum("ij,ij->j", a, b, dtype=np.float64) ** 2 for a, b in ((c, c), (s, s), (c, s))]
     sizes = np.sqrt(squares[0] + squares[1] + 2.0 * squares[2])

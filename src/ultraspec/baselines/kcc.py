@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._checks import check_choice, check_integer
-from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
-from ultraspec.baselines._votes import VotePoints, vote_kmeans
+from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._membership_kmeans import MembershipPoints, membership_kmeans
+from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, Method, combine
 from ultraspec.cluster.points import Centers, Sums, Weights
 from ultraspec.engines.threads import ThreadEngine
 
@@ -111,20 +112,20 @@ def method(utility: str, normalized: bool, n_init: int, max_iter: int) -> Method
     check_integer("n_init", n_init, least=1)
     check_integer("max_iter", max_iter, least=1)
 
-    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Found:
+    def run(ensemble: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> ConsensusLabels:
         points = UtilityPoints(ensemble, utility, bool(normalized))
-        return vote_kmeans(points, ensemble, k, int(n_init), int(max_iter), np.random.default_rng(seed), engine)
+        return membership_kmeans(points, ensemble, k, int(n_init), int(max_iter), np.random.default_rng(seed), engine)
 
     return run
 
 
-class UtilityPoints(VotePoints):
+class UtilityPoints(MembershipPoints):
     """Rows of base clusters at the distance that belongs to a utility.
 
     A centre holds the shares of its rows in the clusters of each clustering, of those rows that it assigns.
     """
 
-    def __init__(self, ensemble: Ensemble, utility: str, normalized: bool) -> None:
+    def __init__(self, ensemble: BaseClusterings, utility: str, normalized: bool) -> None:
         super().__init__(ensemble)
         starts = ensemble.starts
         self._clusterings = [slice(*ends) for ends in pairwise(starts) if ends[0] < ends[1]]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ultraspec.baselines._base import Baseline
+from ultraspec.baselines._baseline import Baseline
 from ultraspec.baselines._kmeans import lite_kmeans
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine

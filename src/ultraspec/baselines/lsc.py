@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ultraspec._checks import check_choice, check_integer, warn_user
 from ultraspec._estimator import MOST_REPRESENTATIVES
 from ultraspec._kernels.graph import reduce_pairs
-from ultraspec.baselines._base import Baseline
-from ultraspec.baselines._kmeans import dense, draw, lite_kmeans
+from ultraspec.baselines._baseline import Baseline
+from ultraspec.baselines._kmeans import draw_indices, lite_kmeans, to_dense
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, Span
@@ -152,7 +152,7 @@ class LSC(Baseline):
         with reporter.phase("neighbors"):
             index = RepresentativeIndex.build(landmarks, self.n_neighbors, 1, True, random, engine)
             sigma = self._width(mean_square(rows, landmarks, engine), space.scale)
-            edges = weigh(rows, index, sigma, engine)
+            edges = landmark_weights(rows, index, sigma, engine)
         with reporter.phase("eigenvectors"):
             vectors, eigenvalues = self._vectors(edges, index, k, engine)
         with reporter.phase("labels"):
@@ -201,7 +201,7 @@ def select_landmarks(
 ) -> npt.NDArray[np.float32]:
     """Landmarks: centres of five iterations of k-means on all rows, or random rows."""
     if selection == "random" or rows.n_rows <= p:
-        return np.ascontiguousarray(dense(rows.take(draw(rows.n_rows, p, random))))
+        return np.ascontiguousarray(to_dense(rows.take(draw_indices(rows.n_rows, p, random))))
     found = lite_kmeans(rows, p, max_iter=5, random=random, engine=engine)
     return np.ascontiguousarray(found.means[found.counts > 0])
 
@@ -221,7 +221,7 @@ def mean_square(rows: Rows, landmarks: npt.NDArray[np.float32], engine: ThreadEn
     return max(float(squares + (L**2).sum(axis=1).mean() - 2.0 * mean @ L.mean(axis=0)), 0.0)
 
 
-def weigh(rows: Rows, index: RepresentativeIndex, sigma: float, engine: ThreadEngine) -> Edges | LazyEdges:
+def landmark_weights(rows: Rows, index: RepresentativeIndex, sigma: float, engine: ThreadEngine) -> Edges | LazyEdges:
     """Weights of all rows on their nearest landmarks, which sum to one."""
     keep = stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors)
     if not keep:

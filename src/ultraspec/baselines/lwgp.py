@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._checks import check_integer, check_number
-from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
-from ultraspec.baselines._tcut import cut_memberships
+from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._transfer_cut import cut_memberships
+from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, Method, combine
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.combine import check_columns
 
@@ -81,15 +82,15 @@ def method(theta: float, n_init: int, max_iter: int) -> Method:
     check_integer("n_init", n_init, least=1)
     check_integer("max_iter", max_iter, least=1)
 
-    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Found:
+    def run(ensemble: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> ConsensusLabels:
         check_columns(ensemble.n_columns, k)
-        worth = certainty(ensemble, float(theta), engine)
+        worth = cluster_certainty(ensemble, float(theta), engine)
         return cut_memberships(ensemble, worth, k, int(n_init), int(max_iter), seed, engine)
 
     return run
 
 
-def certainty(ensemble: Ensemble, theta: float, engine: ThreadEngine) -> npt.NDArray[np.float64]:
+def cluster_certainty(ensemble: BaseClusterings, theta: float, engine: ThreadEngine) -> npt.NDArray[np.float64]:
     """Weight (k_c,) of base clusters, one for those that no clustering cuts, less the more evenly others cut them.
 
     It is exp(-H / (theta m)), H being the entropy in bits of the cluster's rows among the clusters of each clustering,

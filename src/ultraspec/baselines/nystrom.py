@@ -10,9 +10,9 @@ import scipy.linalg
 import scipy.sparse
 
 from ultraspec._checks import check_choice, check_number
-from ultraspec.baselines._base import Baseline
+from ultraspec.baselines._baseline import Baseline
 from ultraspec.baselines._features import fill_rows, mean_distance, pair_squares, sum_over
-from ultraspec.baselines._kmeans import dense, draw, label_embedding, unit_rows
+from ultraspec.baselines._kmeans import draw_indices, label_embedding, to_dense, unit_rows
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Block, Rows
@@ -139,17 +139,17 @@ class Nystrom(Baseline):
         self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
     ) -> Clustering:
         reporter = engine.reporter
-        sample = draw(rows.n_rows, self.n_landmarks, random)
-        S = dense(rows.take(sample))
+        sample = draw_indices(rows.n_rows, self.n_landmarks, random)
+        S = to_dense(rows.take(sample))
         squares = pair_squares(S)
         sigma = mean_distance(squares) if self.sigma is None else self.sigma / space.scale
         rcond = len(S) * float(np.finfo(np.float32).eps) if self.rcond is None else self.rcond
-        affinities = Affinities(S, sigma, sample)
+        affinities = SampleAffinities(S, sigma, sample)
         if 4 * rows.n_rows * len(S) <= KEPT_BYTES:
-            rows, affinities = keep(rows, affinities, engine)
+            rows, affinities = store_affinities(rows, affinities, engine)
         with reporter.phase("eigenvectors"):
             A = np.exp(-0.5 * squares / sigma**2)
-            table, eigenvalues = leading_table(rows, A, affinities, k, rcond, engine)
+            table, eigenvalues = embedding_table(rows, A, affinities, k, rcond, engine)
         with reporter.phase("embedding"):
             V = np.empty((rows.n_rows, table.shape[1]), dtype=np.float32)
             fill_rows(rows, V, lambda _, part: unit_rows(affinities.of(part) @ table), engine)
@@ -160,7 +160,7 @@ class Nystrom(Baseline):
         return found
 
 
-class Affinities:
+class SampleAffinities:
     """Gaussian affinities of rows to the sample.
 
     Parameters
@@ -201,7 +201,7 @@ class Affinities:
         return affinities
 
 
-class KeptAffinities(Affinities):
+class StoredAffinities(SampleAffinities):
     """The same where the rows are the affinities already."""
 
     def __init__(self, sample: npt.NDArray[np.int64]) -> None:
@@ -212,16 +212,16 @@ class KeptAffinities(Affinities):
         return part.copy()
 
 
-def keep(rows: Rows, affinities: Affinities, engine: ThreadEngine) -> tuple[Rows, Affinities]:
+def store_affinities(rows: Rows, affinities: SampleAffinities, engine: ThreadEngine) -> tuple[Rows, SampleAffinities]:
     """Affinities of all rows, in memory, as rows: they are looked at three times."""
     with engine.reporter.phase("affinities"):
         kept = np.empty((rows.n_rows, len(affinities.sample)), dtype=np.float32)
         fill_rows(rows, kept, lambda _, part: affinities.of(part), engine)
-    return ArrayRows(kept), KeptAffinities(affinities.sample)
+    return ArrayRows(kept), StoredAffinities(affinities.sample)
 
 
-def leading_table(
-    rows: Rows, A: Floats, affinities: Affinities, k: int, rcond: float, engine: ThreadEngine
+def embedding_table(
+    rows: Rows, A: Floats, affinities: SampleAffinities, k: int, rcond: float, engine: ThreadEngine
 ) -> tuple[Values, Floats]:
     """What the affinities of a row are multiplied with for its embedding, (p, k), and the eigenvalues.
 
@@ -231,11 +231,11 @@ def leading_table(
     """
     p = len(A)
     others = sum_over(rows, (p,), lambda where, part: affinities.of_others(where, part).sum(axis=0), engine)
-    values, U = _range(A, rcond)
+    values, U = _significant_eigenpairs(A, rcond)
     spread = (1.0 + U @ ((U.T @ others) / values)).astype(np.float32)
     degrees = A.sum(axis=1) + others
     roots = np.sqrt(degrees)
-    values, U = _range(A / roots / roots[:, None], rcond)
+    values, U = _significant_eigenpairs(A / roots / roots[:, None], rcond)
     project = (U / np.sqrt(values) / roots[:, None]).astype(np.float32)
     floor = np.float32(TINY_DEGREE * degrees.max())
 
@@ -251,7 +251,7 @@ def leading_table(
     return ((U / np.sqrt(values) / roots[:, None]) @ (W / np.sqrt(eigenvalues))).astype(np.float32), eigenvalues
 
 
-def _range(A: Floats, rcond: float) -> tuple[Floats, Floats]:
+def _significant_eigenpairs(A: Floats, rcond: float) -> tuple[Floats, Floats]:
     """Eigenvalues above a share `rcond` of the largest, and their vectors."""
     values, U = scipy.linalg.eigh(A, driver="evd")
     least = max(rcond, len(A) * float(np.finfo(np.float64).eps))

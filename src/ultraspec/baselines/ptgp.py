@@ -11,11 +11,12 @@ import scipy.sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from ultraspec._checks import check_integer
-from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
-from ultraspec.baselines._kernels.elite import elite_thresholds, take_elite
-from ultraspec.baselines._kernels.walks import take_step
-from ultraspec.baselines._pairs import PairSimilarity
-from ultraspec.baselines._tcut import cut_affinities
+from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._coassociation import PairSimilarity
+from ultraspec.baselines._kernels.elite_neighbors import collect_elite, elite_thresholds
+from ultraspec.baselines._kernels.random_walks import take_step
+from ultraspec.baselines._transfer_cut import cut_affinities
+from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, Method, combine
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.combine import check_columns
 
@@ -96,17 +97,17 @@ def method(n_neighbors: int | None, n_steps: int | None, n_init: int, max_iter: 
     check_integer("n_init", n_init, least=1)
     check_integer("max_iter", max_iter, least=1)
 
-    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Found:
+    def run(ensemble: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> ConsensusLabels:
         check_columns(ensemble.n_columns, k)
         usual = max(1, min(MOST_STEPS, math.isqrt(len(ensemble) // 4)))
-        W = elite_links(ensemble, min(n_neighbors or usual, len(ensemble) - 1), engine)
+        W = elite_neighbor_graph(ensemble, min(n_neighbors or usual, len(ensemble) - 1), engine)
         B = trajectory_affinities(ensemble, W, n_steps or usual, engine)
         return cut_affinities(B, k, int(n_init), int(max_iter), seed, engine)
 
     return run
 
 
-def elite_links(ensemble: Ensemble, n_neighbors: int, engine: ThreadEngine) -> scipy.sparse.csr_array:
+def elite_neighbor_graph(ensemble: BaseClusterings, n_neighbors: int, engine: ThreadEngine) -> scipy.sparse.csr_array:
     """Co-associations (M, M) of microclusters that are among each other's nearest, seen from either of the two."""
     n, similarity = len(ensemble), PairSimilarity(ensemble)
 
@@ -118,14 +119,16 @@ def elite_links(ensemble: Ensemble, n_neighbors: int, engine: ThreadEngine) -> s
         elite_thresholds(rows, thresholds, counts, np.empty(n_neighbors, dtype=np.float32))
         ends = np.concatenate([[0], np.cumsum(counts)])
         ids, values = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1], dtype=np.float32)
-        take_elite(rows, thresholds, ends, ids, values)
+        collect_elite(rows, thresholds, ends, ids, values)
         return scipy.sparse.csr_array((values, ids, ends), shape=rows.shape)
 
     W = scipy.sparse.csr_array(scipy.sparse.vstack(engine.map(run, similarity.blocks()), format="csr"))
     return scipy.sparse.csr_array(W.maximum(W.T))
 
 
-def trajectory_affinities(ensemble: Ensemble, W: scipy.sparse.csr_array, n_steps: int, engine: ThreadEngine) -> Floats:
+def trajectory_affinities(
+    ensemble: BaseClusterings, W: scipy.sparse.csr_array, n_steps: int, engine: ThreadEngine
+) -> Floats:
     """Affinities (M, k_c) of microclusters to base clusters: the mean similarity to the microclusters in these.
 
     Two microclusters are as similar as the cosine of their trajectories, [P, P^2, ... P^T] for transitions P. With
@@ -139,7 +142,7 @@ def trajectory_affinities(ensemble: Ensemble, W: scipy.sparse.csr_array, n_steps
     isolated = totals == 0
     P = scipy.sparse.csr_array(W.multiply(1 / np.where(isolated, 1, totals)[:, None])).astype(np.float32)
     Q = scipy.sparse.csr_array(P.T)
-    lengths = np.sqrt(squared_lengths(P, Q, n_steps, engine))
+    lengths = np.sqrt(trajectory_squared_lengths(P, Q, n_steps, engine))
     scale = np.where(isolated, 0, 1 / np.where(isolated, 1, lengths)).astype(np.float32)
     B = ensemble.memberships(slice(0, len(ensemble)))[order]
     counts = np.asarray(B.sum(axis=0), dtype=np.float32)  # of microclusters, not of rows: as the authors do
@@ -166,7 +169,7 @@ def trajectory_affinities(ensemble: Ensemble, W: scipy.sparse.csr_array, n_steps
     return out
 
 
-def squared_lengths(
+def trajectory_squared_lengths(
     P: scipy.sparse.csr_array, Q: scipy.sparse.csr_array, n_steps: int, engine: ThreadEngine
 ) -> npt.NDArray[np.float64]:
     """Squared lengths (M,) of the trajectories [P, P^2, ...] from each microcluster; Q is the transpose of P."""

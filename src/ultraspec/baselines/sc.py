@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ultraspec._checks import check_choice, warn_user
-from ultraspec.baselines._base import Baseline
+from ultraspec.baselines._baseline import Baseline
+from ultraspec.baselines._eigenvectors import leading_eigenvectors
 from ultraspec.baselines._kmeans import label_embedding, unit_rows
-from ultraspec.baselines._neighbors import neighbor_graph
-from ultraspec.baselines._spectrum import leading_vectors
+from ultraspec.baselines._neighbor_graph import neighbor_graph
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows
@@ -118,7 +118,7 @@ class SC(Baseline):
         with reporter.phase("neighbors"):
             W, sigma = neighbor_graph(rows, self.n_neighbors, "SC", engine)
         with reporter.phase("eigenvectors"):
-            V, pieces = leading_vectors(W, k, random)
+            V, pieces = leading_eigenvectors(W, k, random)
         if len(pieces) > k:
             warn_user(
                 f"The graph of nearest neighbours is in {len(pieces)} pieces that share no edge, more than the {k} "

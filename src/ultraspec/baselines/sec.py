@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._checks import check_integer
-from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
-from ultraspec.baselines._votes import VotePoints, vote_kmeans
+from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._membership_kmeans import MembershipPoints, membership_kmeans
+from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, Method, combine
 from ultraspec.cluster.points import Centers, Sums, Weights
 from ultraspec.engines.threads import ThreadEngine
 
@@ -70,21 +71,21 @@ def method(n_init: int, max_iter: int) -> Method:
     check_integer("n_init", n_init, least=1)
     check_integer("max_iter", max_iter, least=1)
 
-    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Found:
+    def run(ensemble: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> ConsensusLabels:
         points = DegreePoints(ensemble)
-        return vote_kmeans(points, ensemble, k, int(n_init), int(max_iter), np.random.default_rng(seed), engine)
+        return membership_kmeans(points, ensemble, k, int(n_init), int(max_iter), np.random.default_rng(seed), engine)
 
     return run
 
 
-class DegreePoints(VotePoints):
+class DegreePoints(MembershipPoints):
     """Rows of base clusters divided by their degrees in the co-association matrix, which are their weights.
 
     Normalised cuts of B B' are k-means of the rows b(x) / w(x) with weights w(x) = b(x).sum_y b(y), as the cosines of
     `EulerSC` are. Degrees are divided by their mean, which changes no label, to bring points near one for float32.
     """
 
-    def __init__(self, ensemble: Ensemble) -> None:
+    def __init__(self, ensemble: BaseClusterings) -> None:
         super().__init__(ensemble)
         sizes, weights = np.append(ensemble.sizes, 0.0), ensemble.weights  # the last, for -1
         degrees, present = np.zeros(len(ensemble)), np.zeros(len(ensemble))

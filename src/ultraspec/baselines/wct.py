@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._checks import check_choice, check_number
-from ultraspec.baselines._ensemble import BASE_CLUSTERS, Ensemble, EnsembleBaseline, Found, Labels, Method, combine
-from ultraspec.baselines._guard import check_max_pairs_bytes
-from ultraspec.baselines._pairs import similarity_matrix
+from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._coassociation import similarity_matrix
+from ultraspec.baselines._memory_limit import check_max_pairs_bytes
+from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, Method, combine
 from ultraspec.cluster.linkage import METHODS, agglomerate
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.combine import check_columns
@@ -83,17 +84,17 @@ def method(decay: float, linkage: str, max_pairs_bytes: int | None) -> Method:
     check_choice("linkage", linkage, tuple(METHODS))
     check_max_pairs_bytes(max_pairs_bytes)
 
-    def run(ensemble: Ensemble, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> Found:  # noqa: ARG001
+    def run(ensemble: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> ConsensusLabels:  # noqa: ARG001
         check_columns(ensemble.n_columns, 1)
-        likeness = cluster_likeness(ensemble, float(decay), engine)
+        likeness = cluster_similarity(ensemble, float(decay), engine)
         similarities = similarity_matrix(ensemble, likeness, "WCT", max_pairs_bytes, engine)
         tree = agglomerate(similarities, ensemble.weights, method=linkage, similarity=True, overwrite=True)
-        return Found(tree.cut(k))
+        return ConsensusLabels(tree.cut(k))
 
     return run
 
 
-def cluster_likeness(ensemble: Ensemble, decay: float, engine: ThreadEngine) -> npt.NDArray[np.float64]:
+def cluster_similarity(ensemble: BaseClusterings, decay: float, engine: ThreadEngine) -> npt.NDArray[np.float64]:
     """Similarity (k_c, k_c) of clusters of the same clustering: 1 to itself, `decay` for the pair most alike.
 
     Clusters are tied by the share of their rows that they have in common, and two of one clustering are alike as far

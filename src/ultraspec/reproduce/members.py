@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec.baselines._members import kmeans_members
+from ultraspec.baselines._kmeans_members import kmeans_members
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.members import prepare
 from ultraspec.reproduce.memory import peak_bytes

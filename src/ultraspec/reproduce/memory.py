@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from ultraspec.baselines._guard import available_bytes
+from ultraspec.engines.memory import available_bytes
 
 
 def peak_bytes() -> int | None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ultraspec import USENC, USPEC, baselines, metrics  # noqa: F401 - loaded once, before processes are forked
-from ultraspec.baselines._ensemble import combine_integers
+from ultraspec.baselines.ensemble_baseline import combine_integers
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.reproduce import members
 from ultraspec.reproduce.data import Prepared

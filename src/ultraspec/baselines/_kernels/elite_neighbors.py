@@ -30,7 +30,7 @@ def elite_thresholds(similarities, thresholds, counts, best):
 
 
 @kernel
-def take_elite(similarities, thresholds, starts, ids, values):
+def collect_elite(similarities, thresholds, starts, ids, values):
     """Write the entries that `elite_thresholds` counted, from `starts` on, in order of columns."""
     for i in range(similarities.shape[0]):
         at = starts[i]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ultraspec.baselines._bounded import bounds_pay
+from ultraspec.baselines._elkan import elkan_is_faster
 from ultraspec.baselines._kmeans import lite_kmeans
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
@@ -18,7 +18,7 @@ from ultraspec.storage.spool import columns_of, matrix_for
 PARALLEL_BYTES = 2**28  # members that need no more together while they run may run at once
 
 
-def cut_range(base_clusters: tuple[int, int], n_rows: int, n_clusters: int) -> tuple[int, int]:
+def limit_base_clusters(base_clusters: tuple[int, int], n_rows: int, n_clusters: int) -> tuple[int, int]:
     """The range that members draw their number of clusters from: up to the root of the rows, cut in proportion."""
     low, high = base_clusters
     most = min(n_rows, max(math.isqrt(max(n_rows - 1, 0)) + 1, n_clusters))
@@ -48,7 +48,7 @@ def kmeans_members(
         k = int(random.integers(low, high + 1))
         columns[number][:] = lite_kmeans(rows, k, max_iter=max_iter, random=random, engine=inner).labels
 
-    per_row = 12 + 4 * high if bounds_pay(rows, high, max_iter) else 8
+    per_row = 12 + 4 * high if elkan_is_faster(rows, high, max_iter) else 8
     n_bytes = rows.n_rows * per_row + 4 * rows.block_rows * (rows.n_features + high)
     if engine.n_jobs > 1 and n_bytes * engine.n_jobs <= PARALLEL_BYTES:
         alone = engine.within(MemberReporter(reporter), alone=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec.baselines._ensemble import Ensemble, Found
+from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels
 from ultraspec.cluster.kmeans import Clustering, lloyd, spread_centers
 from ultraspec.cluster.points import RowPoints
 from ultraspec.engines.threads import ThreadEngine
@@ -19,14 +19,14 @@ Floats = npt.NDArray[np.float64]
 
 
 def cut_memberships(
-    ensemble: Ensemble,
+    ensemble: BaseClusterings,
     worth: Floats,
     k: int,
     n_init: int,
     max_iter: int,
     seed: np.random.SeedSequence,
     engine: ThreadEngine,
-) -> Found:
+) -> ConsensusLabels:
     """Cut the graph of rows and base clusters, whose edges have the base clusters' `worth` for weight.
 
     Microclusters stand for their rows, and the embedding is never formed: see `ultraspec.spectral.discretize`.
@@ -35,12 +35,12 @@ def cut_memberships(
     spectrum = transfer_cut.transfer_cut(ensemble.graph(engine, worth), k, 0.0)
     points = discretize.EmbeddedPoints(ensemble.all_edges(engine, worth), spectrum.vectors, ensemble.weights)
     found = discretize.kmeans(points, k, n_init, max_iter, np.random.default_rng(seed), engine)
-    return Found(discretize.renumber(found, k, FEW).labels, found.n_iter)
+    return ConsensusLabels(discretize.renumber(found, k, FEW).labels, found.n_iter)
 
 
 def cut_affinities(
     B: npt.NDArray[np.float32], k: int, n_init: int, max_iter: int, seed: np.random.SeedSequence, engine: ThreadEngine
-) -> Found:
+) -> ConsensusLabels:
     """Cut the graph of n rows and q columns with the affinities B (n, q), all of which are at least zero."""
     n, q = B.shape
     degrees = B.sum(axis=1, dtype=np.float64)
@@ -67,7 +67,7 @@ def cut_affinities(
 
     engine.map(lift, spans)
     found = plus_kmeans(rows, k, n_init, max_iter, seed, engine)
-    return Found(discretize.renumber(found, k, FEW).labels, found.n_iter)
+    return ConsensusLabels(discretize.renumber(found, k, FEW).labels, found.n_iter)
 
 
 def plus_kmeans(

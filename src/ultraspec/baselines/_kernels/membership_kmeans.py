@@ -8,7 +8,7 @@ from ultraspec._kernels._jit import kernel, reordering_kernel
 
 
 @reordering_kernel
-def assign_votes(columns, scales, table, base, own, totals, labels, sq):
+def assign_memberships(columns, scales, table, base, own, totals, labels, sq):
     """The cluster c of least cost ``own + base[c] + scale * sum of table[column, c]`` over each row's `columns` (n, m).
 
     A column of -1 is none. `scales` and `own` have one entry for all rows or one for each; clusters that pad `table` to
@@ -41,7 +41,7 @@ def assign_votes(columns, scales, table, base, own, totals, labels, sq):
 
 
 @kernel
-def add_votes(columns, weights, labels, sums):
+def add_memberships(columns, weights, labels, sums):
     """Add each row's weight to its cluster's sum (k, k_c) at its columns."""
     for i in range(columns.shape[0]):
         total = sums[labels[i]]

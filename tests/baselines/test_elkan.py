@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ultraspec import open_rows
-from ultraspec.baselines import _bounded
-from ultraspec.baselines._bounded import bounded_lloyd, bounds_pay
+from ultraspec.baselines import _elkan
+from ultraspec.baselines._elkan import elkan_is_faster, elkan_kmeans
 from ultraspec.baselines._kmeans import WeightedPoints, lite_kmeans
 from ultraspec.cluster.kmeans import lloyd
 from ultraspec.cluster.points import RowPoints
@@ -39,7 +39,7 @@ def test_equals_lloyd(seed, spread, engine):
     start = X[np.random.default_rng(seed).choice(len(X), 30, replace=False)]
     for max_iter in (1, 2, 100):
         same(
-            bounded_lloyd(RowPoints(ArrayRows(X)), start, engine, max_iter=max_iter),
+            elkan_kmeans(RowPoints(ArrayRows(X)), start, engine, max_iter=max_iter),
             lloyd(RowPoints(ArrayRows(X)), start, engine, max_iter=max_iter),
         )
 
@@ -48,7 +48,7 @@ def test_equals_lloyd(seed, spread, engine):
 def test_equals_lloyd_with_weights(seed, engine):
     X = rows_of(seed)
     weights = np.random.default_rng(seed).uniform(0.1, 5.0, len(X))
-    found = bounded_lloyd(WeightedPoints(ArrayRows(X), weights), X[:25], engine, max_iter=100)
+    found = elkan_kmeans(WeightedPoints(ArrayRows(X), weights), X[:25], engine, max_iter=100)
     plain = lloyd(WeightedPoints(ArrayRows(X), weights), X[:25], engine, max_iter=100)
     assert (found.labels == plain.labels).mean() > 0.99  # the plain one rounds more: near ties go either way
     assert found.inertia == pytest.approx(plain.inertia, rel=1e-3)
@@ -61,7 +61,7 @@ def test_equals_lloyd_with_weights(seed, engine):
 def test_far_from_the_origin(engine):
     X = rows_of(0, spread=0.3) + np.float32(50)
     same(
-        bounded_lloyd(RowPoints(ArrayRows(X)), X[:20], engine, max_iter=100),
+        elkan_kmeans(RowPoints(ArrayRows(X)), X[:20], engine, max_iter=100),
         lloyd(RowPoints(ArrayRows(X)), X[:20], engine, max_iter=100),
     )
 
@@ -81,7 +81,7 @@ def test_few_distinct_rows(n, d, k, values, max_iter, seed):
     X = random.integers(values, size=(n, d)).astype(np.float32)
     start = X[random.integers(n, size=min(k, n))]
     with ThreadEngine(1) as engine:
-        found = bounded_lloyd(RowPoints(ArrayRows(X)), start, engine, max_iter=max_iter)
+        found = elkan_kmeans(RowPoints(ArrayRows(X)), start, engine, max_iter=max_iter)
     sq = ((X[:, None] - found.centers[None]) ** 2).sum(axis=2)
     own = sq[np.arange(n), found.labels]
     np.testing.assert_allclose(own, sq.min(axis=1), rtol=1e-5, atol=1e-5)
@@ -95,7 +95,7 @@ def test_a_lost_cluster_starts_anew(engine):
     X = rows_of(1)
     start = X[:10].copy()
     start[3] = 1e3  # nothing is near to it
-    found = bounded_lloyd(RowPoints(ArrayRows(X)), start, engine, max_iter=50)
+    found = elkan_kmeans(RowPoints(ArrayRows(X)), start, engine, max_iter=50)
     assert (found.counts > 0).all()
     same(found, lloyd(RowPoints(ArrayRows(X)), start, engine, max_iter=50))
 
@@ -105,7 +105,7 @@ def test_same_for_any_number_of_threads():
     found = []
     for n_jobs in (1, 3):
         with ThreadEngine(n_jobs) as engine:
-            found.append(bounded_lloyd(RowPoints(ArrayRows(X)), X[:30], engine, max_iter=40))
+            found.append(elkan_kmeans(RowPoints(ArrayRows(X)), X[:30], engine, max_iter=40))
     np.testing.assert_array_equal(found[0].labels, found[1].labels)
     np.testing.assert_array_equal(found[0].means, found[1].means)
 
@@ -113,21 +113,21 @@ def test_same_for_any_number_of_threads():
 def test_most_rows_are_not_read_again(engine, monkeypatch):
     X = rows_of(3, n=20_000, spread=0.5)
     measured = []
-    settle = _bounded.kernels.settle_rows
+    settle = _elkan.kernels.assign_rows
     monkeypatch.setattr(
-        _bounded.kernels, "settle_rows", lambda X, rows, *rest: (measured.append(len(rows)), settle(X, rows, *rest))[1]
+        _elkan.kernels, "assign_rows", lambda X, rows, *rest: (measured.append(len(rows)), settle(X, rows, *rest))[1]
     )
-    found = bounded_lloyd(RowPoints(ArrayRows(X)), X[:30], engine, max_iter=100)
+    found = elkan_kmeans(RowPoints(ArrayRows(X)), X[:30], engine, max_iter=100)
     assert found.n_iter > 10
     assert sum(measured) < 0.4 * len(X) * found.n_iter
 
 
 def test_where_bounds_pay():
     wide = ArrayRows(np.zeros((1000, 20), dtype=np.float32))
-    assert bounds_pay(wide, 40, 100)
-    assert not bounds_pay(wide, 40, 5)
-    assert not bounds_pay(wide, 2**17, 100)
-    assert not bounds_pay(ArrayRows(np.zeros((1000, 2), dtype=np.float32)), 40, 100)
+    assert elkan_is_faster(wide, 40, 100)
+    assert not elkan_is_faster(wide, 40, 5)
+    assert not elkan_is_faster(wide, 2**17, 100)
+    assert not elkan_is_faster(ArrayRows(np.zeros((1000, 2), dtype=np.float32)), 40, 100)
 
 
 def test_rows_from_a_file(tmp_path, engine):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import pdist, squareform
 
-from ultraspec.baselines._kernels import bounds as kernels
+from ultraspec.baselines._kernels import elkan as kernels
 from ultraspec.cluster.kmeans import Clustering, Tally, spare_clusters, worthwhile_groups
 from ultraspec.cluster.points import FEW_FEATURES, Centers, Labels, RowPoints, Squares, Sums, Weights, product_error
 from ultraspec.engines.threads import ThreadEngine
@@ -23,19 +23,19 @@ MOST_BOUNDS = 2**26  # rows times clusters
 MANY_PASSES = 20  # with fewer the first ones, which measure nearly everything, are most of the work
 
 
-def bounds_pay(rows: Rows, k: int, max_iter: int) -> bool:
+def elkan_is_faster(rows: Rows, k: int, max_iter: int) -> bool:
     """Whether bounds save time, and their memory is small."""
     dense = not rows.sparse and not rows.remote and rows.n_features > FEW_FEATURES
     return dense and max_iter >= MANY_PASSES and rows.n_rows * k <= MOST_BOUNDS
 
 
-def bounded_lloyd(points: RowPoints, centers: Centers, engine: ThreadEngine, *, max_iter: int) -> Clustering:
+def elkan_kmeans(points: RowPoints, centers: Centers, engine: ThreadEngine, *, max_iter: int) -> Clustering:
     """Move `centers` to the means of their rows until labels settle, or for `max_iter` passes.
 
     Gives what `lloyd` gives, but for rows that are equally near to two centres in all figures of a float32. A cluster
     that loses all rows starts anew as it does there.
     """
-    state = _State(points, len(centers))
+    state = _ElkanState(points, len(centers))
     moves: Squares | None = None
     for iteration in range(max_iter):
         changed = state.assign(centers, moves, engine)
@@ -57,7 +57,7 @@ def bounded_lloyd(points: RowPoints, centers: Centers, engine: ThreadEngine, *, 
     return Clustering(state.labels, centers, means, state.counts, inertia, iteration + 1)
 
 
-class _State:
+class _ElkanState:
     """Labels, bounds and sums from pass to pass."""
 
     def __init__(self, points: RowPoints, k: int) -> None:
@@ -80,12 +80,12 @@ class _State:
                 _guess(X, centers, labels, lower)
             else:
                 doubtful = np.empty(len(labels), dtype=np.int64)
-                rows = doubtful[: kernels.loosen_bounds(moves, apart, labels, upper, lower, doubtful)]
+                rows = doubtful[: kernels.update_bounds(moves, apart, labels, upper, lower, doubtful)]
                 if not rows.size:
                     return
                 X = self._features(span, rows)
             weights = self._points.weights_of(here)
-            tally.changed += kernels.settle_rows(X, rows, centers, apart, weights, labels, upper, lower, tally.sums)
+            tally.changed += kernels.assign_rows(X, rows, centers, apart, weights, labels, upper, lower, tally.sums)
 
         found = self._fold(step, engine)
         self.sums += found.sums
@@ -99,7 +99,7 @@ class _State:
         def step(tally: Tally, span: Span) -> None:
             labels = self.labels[slice(*span)]
             sq = np.empty(len(labels), dtype=np.float32)
-            kernels.measure_own(self._points.read(span), centers, labels, sq)
+            kernels.own_squared_distances(self._points.read(span), centers, labels, sq)
             tally.add(labels, sq, self._points.weights_of(slice(*span)), span[0])
 
         return self._fold(step, engine)
@@ -119,7 +119,7 @@ def _guess(X: Centers, centers: Centers, labels: Labels, lower: Centers) -> None
     """First bounds of a block, and guesses of labels, from one matrix product."""
     norms = np.einsum("ij,ij->i", X, X)
     half_norms = (0.5 * np.einsum("ij,ij->i", centers, centers, dtype=np.float64)).astype(np.float32)
-    kernels.start_bounds(X @ centers.T, half_norms, norms, product_error(X.shape[1]), labels, lower)
+    kernels.initial_bounds(X @ centers.T, half_norms, norms, product_error(X.shape[1]), labels, lower)
 
 
 def _half_distances(centers: Centers) -> Squares:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import scipy.sparse
 import scipy.spatial
 
-from ultraspec.baselines._guard import guard_bytes
-from ultraspec.baselines._kernels.pairs import nearest_rows
+from ultraspec.baselines._kernels.nearest_rows import nearest_rows
+from ultraspec.baselines._memory_limit import check_memory
 from ultraspec.cluster.distance_bounds import ProjectionBound
 from ultraspec.cluster.points import FEW_FEATURES
 from ultraspec.engines.threads import ThreadEngine
@@ -61,7 +61,7 @@ def _in_memory(rows: Rows, method: str, engine: ThreadEngine) -> Block:
         return scipy.sparse.vstack(engine.map(lambda span: rows.read(*span), rows.blocks()), format="csr")
     n, d = rows.n_rows, rows.n_features
     to_do = "Use ultraspec.USPEC, or pass fewer rows."
-    guard_bytes(method, f"the {n} x {d} rows, all of which it compares with each other", 4 * n * d, None, to_do)
+    check_memory(method, f"the {n} x {d} rows, all of which it compares with each other", 4 * n * d, None, to_do)
     X = np.empty((n, d), dtype=np.float32)
 
     def read(span: Span) -> None:

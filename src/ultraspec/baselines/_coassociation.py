@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec.baselines._ensemble import Ensemble
-from ultraspec.baselines._guard import guard_pairs
+from ultraspec.baselines._base_clusterings import BaseClusterings
+from ultraspec.baselines._memory_limit import check_pairs_memory
 from ultraspec.engines.threads import ThreadEngine
 
 PIECE_BYTES = 2**20  # of the table
@@ -24,14 +24,14 @@ class PairSimilarity:
 
     Parameters
     ----------
-    ensemble : Ensemble
+    ensemble : BaseClusterings
         Base clusterings.
     likeness : ndarray of shape (k_c, k_c), float64, optional
         Similarity of base clusters of the same clustering, zero for those of different ones; by default 1 for a
         cluster and itself: the share of clusterings that put the two together.
     """
 
-    def __init__(self, ensemble: Ensemble, likeness: npt.NDArray[np.float64] | None = None) -> None:
+    def __init__(self, ensemble: BaseClusterings, likeness: npt.NDArray[np.float64] | None = None) -> None:
         self._ensemble = ensemble
         m = ensemble.n_clusterings
         # counts are exact in whatever type has room for them, and the fewer bytes the faster
@@ -66,7 +66,7 @@ class PairSimilarity:
 
 
 def similarity_matrix(
-    ensemble: Ensemble,
+    ensemble: BaseClusterings,
     likeness: npt.NDArray[np.float64] | None,
     name: str,
     max_pairs_bytes: int | None,
@@ -76,7 +76,7 @@ def similarity_matrix(
     n = len(ensemble)
     what = f"the {n:,} x {n:,} matrix of similarities between groups of rows that differ in their base labels"
     table_bytes = n * ensemble.n_columns * (1 if likeness is None else 4)
-    guard_pairs(name, what, 4 * n * n + table_bytes, max_pairs_bytes, "LWGP or U-SENC")
+    check_pairs_memory(name, what, 4 * n * n + table_bytes, max_pairs_bytes, "LWGP or U-SENC")
     similarity, out = PairSimilarity(ensemble, likeness), np.empty((n, n), dtype=np.float32)
     engine.map(lambda span: similarity.fill(slice(*span), out[slice(*span)]), similarity.blocks())
     return out

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._kernels.graph import LANES
-from ultraspec.baselines._ensemble import Ensemble, Found, Labels
-from ultraspec.baselines._kernels.votes import add_votes, assign_votes
+from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._kernels.membership_kmeans import add_memberships, assign_memberships
 from ultraspec.cluster.kmeans import Clustering, lloyd
 from ultraspec.cluster.points import Assign, Centers, Points, Squares, Sums
 from ultraspec.engines.threads import ThreadEngine
@@ -23,19 +23,19 @@ from ultraspec.spectral.discretize import renumber
 ZERO, ONE = np.zeros(1, dtype=np.float32), np.ones(1, dtype=np.float32)
 
 
-class VotePoints(Points):
+class MembershipPoints(Points):
     """Rows of base clusters, for k-means.
 
     Parameters
     ----------
-    ensemble : Ensemble
+    ensemble : BaseClusterings
         Base clusterings of microclusters.
     """
 
     _scales: npt.NDArray[np.float32] = ONE
     _own: npt.NDArray[np.float32] = ZERO
 
-    def __init__(self, ensemble: Ensemble) -> None:
+    def __init__(self, ensemble: BaseClusterings) -> None:
         self.n_rows, self.n_sums, self.weights = len(ensemble), ensemble.n_columns, ensemble.weights
         self._ensemble = ensemble
 
@@ -68,22 +68,22 @@ class VotePoints(Points):
             here = slice(*span)
             columns = self._ensemble.columns[here]
             scales, own = (each[here] if len(each) > 1 else each for each in (self._scales, self._own))
-            changed = assign_votes(columns, scales, table, base, own, np.empty_like(base), labels, sq)
-            add_votes(columns, self._ensemble.weights[here], labels, sums)
+            changed = assign_memberships(columns, scales, table, base, own, np.empty_like(base), labels, sq)
+            add_memberships(columns, self._ensemble.weights[here], labels, sums)
             return int(changed)
 
         return assign
 
 
-def vote_kmeans(
-    points: VotePoints,
-    ensemble: Ensemble,
+def membership_kmeans(
+    points: MembershipPoints,
+    ensemble: BaseClusterings,
     k: int,
     n_init: int,
     max_iter: int,
     random: np.random.Generator,
     engine: ThreadEngine,
-) -> Found:
+) -> ConsensusLabels:
     """Labels of microclusters by the best of `n_init` runs, each from `k` random rows that differ."""
     chances = ensemble.weights / ensemble.weights.sum()
     best: Clustering | None = None
@@ -94,4 +94,4 @@ def vote_kmeans(
             best = found
     assert best is not None
     why = "some clusters lost all their rows, and none had one to spare. Raise n_init, or ask for fewer clusters."
-    return Found(renumber(best, k, why).labels, best.n_iter)
+    return ConsensusLabels(renumber(best, k, why).labels, best.n_iter)

@@ -19,7 +19,7 @@ TINY_DEGREE = 1e-10
 Floats = npt.NDArray[np.float64]
 
 
-def leading_vectors(W: Any, k: int, random: np.random.Generator) -> tuple[Floats, npt.NDArray[np.int64]]:
+def leading_eigenvectors(W: Any, k: int, random: np.random.Generator) -> tuple[Floats, npt.NDArray[np.int64]]:
     """`k` leading eigenvectors of D^-1/2 W D^-1/2, and the sizes of the graph's pieces, largest first.
 
     Every connected piece has the eigenvalue one, with a vector that is known. An iterative solver finds such repeated
@@ -41,7 +41,9 @@ def leading_vectors(W: Any, k: int, random: np.random.Generator) -> tuple[Floats
         for c in order[sizes[order] > 1]:
             inside = np.flatnonzero(piece == c)
             part = S if n_pieces == 1 else S[inside][:, inside]
-            values, vectors = _below_the_first(part.tocsr(), V[inside, np.flatnonzero(order == c)[0]], missing, random)
+            values, vectors = _eigenpairs_below_one(
+                part.tocsr(), V[inside, np.flatnonzero(order == c)[0]], missing, random
+            )
             found += [(value, inside, vectors[:, j]) for j, value in enumerate(values)]
         found.sort(key=lambda pair: -pair[0])
     for column, (_, inside, vector) in enumerate(found[:missing], start=n_pieces):
@@ -49,7 +51,7 @@ def leading_vectors(W: Any, k: int, random: np.random.Generator) -> tuple[Floats
     return V, sizes[order]
 
 
-def _below_the_first(S: Any, first: Floats, m: int, random: np.random.Generator) -> tuple[Floats, Floats]:
+def _eigenpairs_below_one(S: Any, first: Floats, m: int, random: np.random.Generator) -> tuple[Floats, Floats]:
     """The `m` largest eigenvalues of a connected piece below one, descending, and their vectors; fewer if it is small.
 
     The vector `first` of the eigenvalue one is deflated: its eigenvalue becomes minus one, the least there can be.

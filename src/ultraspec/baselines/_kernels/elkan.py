@@ -16,10 +16,10 @@ MARGIN = np.float32(1e-6)  # relative rounding of a distance and of one update o
 
 
 @kernel
-def start_bounds(products, half_norms, norms, error, labels, lower):
+def initial_bounds(products, half_norms, norms, error, labels, lower):
     """Bounds from inner products of rows and centres; `error` bounds their rounding, relative to squared lengths.
 
-    Labels become guesses, which `settle_rows` tells from labels by their sign: ``-1 - centre``.
+    Labels become guesses, which `assign_rows` tells from labels by their sign: ``-1 - centre``.
     """
     n, k = products.shape
     for i in range(n):
@@ -37,7 +37,7 @@ def start_bounds(products, half_norms, norms, error, labels, lower):
 
 
 @kernel
-def loosen_bounds(moves, apart, labels, upper, lower, doubtful):
+def update_bounds(moves, apart, labels, upper, lower, doubtful):
     """Let bounds follow centres that moved; returns how many rows may have another nearest centre, `doubtful` which."""
     n, k = lower.shape
     found = 0
@@ -56,7 +56,7 @@ def loosen_bounds(moves, apart, labels, upper, lower, doubtful):
 
 
 @kernel
-def settle_rows(X, rows, centers, apart, weights, labels, upper, lower, sums):
+def assign_rows(X, rows, centers, apart, weights, labels, upper, lower, sums):
     """Find the nearest centres of some rows of a block, whose features are `X`; returns how many labels changed.
 
     `sums` gets what the rows add to the sums of their new clusters and take from those of their old ones. `weights` has
@@ -99,7 +99,7 @@ def add_row(x, weight, total):
 
 
 @kernel
-def measure_own(X, centers, labels, sq):
+def own_squared_distances(X, centers, labels, sq):
     """Squared distances of rows to the centres of their clusters."""
     for i in range(X.shape[0]):
         sq[i] = squared_distance(X[i], centers[labels[i]])
