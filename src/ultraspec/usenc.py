@@ -44,7 +44,7 @@ class USENC(RowEstimator):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters. "auto" chooses the number at the largest eigengap of the consensus (the largest ratio of
+        Number of clusters, or "auto" to choose it at the largest eigengap of the consensus (the largest ratio of
         neighbouring eigenvalues' distances from one), between 2 and 50.
     n_estimators : int, default=20
         Number of members of the ensemble, m.
@@ -60,7 +60,7 @@ class USENC(RowEstimator):
         How representatives are selected. "hybrid" takes the k-means centres of a random sample, "random" takes random
         rows, "kmeans" takes the k-means centres of all rows.
     candidate_factor : int, default=10
-        Size of the random sample of selection="hybrid", as a multiple of `n_representatives`.
+        Size of the random sample of the "hybrid" selection, as a multiple of `n_representatives`.
     neighbors : {"approx", "exact"}, default="approx"
         How nearest representatives are searched for. "approx" searches from coarse to fine, as the paper does; "exact"
         computes all distances.

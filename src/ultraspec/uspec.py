@@ -43,7 +43,7 @@ class USPEC(RowEstimator):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters. "auto" chooses the number at the largest eigengap, between 2 and 50. With
+        Number of clusters, or "auto" to choose it at the largest eigengap, between 2 and 50. With
         discretize="consensus", if there is no clear eigengap, the number is chosen from the merge tree, at the largest
         drop in similarity.
     n_representatives : int, default=1000
@@ -55,7 +55,7 @@ class USPEC(RowEstimator):
         rows, "kmeans" takes the k-means centres of all rows (slow, rarely better, and for rows from files it holds 8
         bytes per row in memory).
     candidate_factor : int, default=10
-        Size of the random sample of selection="hybrid", as a multiple of `n_representatives`.
+        Size of the random sample of the "hybrid" selection, as a multiple of `n_representatives`.
     neighbors : {"approx", "exact"}, default="approx"
         How nearest representatives are searched for. "approx" searches from coarse to fine, as the paper does; "exact"
         computes all distances.

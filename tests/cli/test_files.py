@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers.cli_tools import read_columns
-from ultraspec.cli import _options, _targets, _writers
+from ultraspec.cli import _outputs, _writers
 from ultraspec.cli._writers import write_columns
 
 SUFFIXES = [".npy", ".npz", ".csv", ".parquet"]
@@ -84,33 +84,19 @@ class TestWriters:
         assert list(tmp_path.iterdir()) == [path]
 
 
-class TestWords:
-    @given(st.integers(1, 10**12))
-    def test_whole_numbers_in_all_their_forms(self, number):
-        for text in (str(number), f"{number:_}", f"{number:,}", f"{number}e0", f"{number}.0", f"{number}e3"):
-            assert _options.whole(text, "--rows") == number * (1000 if text.endswith("e3") else 1)
-
-    @pytest.mark.parametrize(("text", "number"), [("1e6", 10**6), ("1.5e3", 1500), ("2E+2", 200), ("0.5e1", 5)])
-    def test_powers_of_ten(self, text, number):
-        assert _options.whole(text, "--rows") == number
-
-    @pytest.mark.parametrize("text", ["", "x", "1.5", "-3", "1e-3", "inf", "nan", "1e400", "0x10", "1e6e", "٣"])
-    def test_what_is_no_whole_number(self, text):
-        with pytest.raises(ValueError, match="--rows"):
-            _options.whole(text, "--rows")
-
-    def test_room_is_counted_per_disk(self, tmp_path):
+class TestDiskSpace:
+    def test_space_is_counted_per_disk(self, tmp_path):
         import shutil
 
         free = shutil.disk_usage(tmp_path).free
-        _targets.check_room({tmp_path / "a.npy": 10})
-        with pytest.raises(OSError, match="would need about"):
-            _targets.check_room({tmp_path / "a.npy": int(free * 0.6), tmp_path / "b.npy": int(free * 0.6)})
+        _outputs.check_disk_space({tmp_path / "a.npy": 10})
+        with pytest.raises(OSError, match="needs about"):
+            _outputs.check_disk_space({tmp_path / "a.npy": int(free * 0.6), tmp_path / "b.npy": int(free * 0.6)})
 
     @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet"])
     @pytest.mark.parametrize("confidence", [False, True])
     def test_files_that_fit_are_not_refused(self, tmp_path, monkeypatch, suffix, confidence):
-        """A disk with a little more room than the file takes will do (text: more digits); a third of it will not."""
+        """A disk with a little more space than the file takes will do (text: more digits); a third of it will not."""
         n, rng = 50_000, np.random.default_rng(0)
         columns = [rng.integers(40, size=n).astype(np.int32), (rng.integers(1, 21, size=n) / 20).astype(np.float32)]
         types = {"label": np.int32, "confidence": np.float32} if confidence else {"label": np.int32}
@@ -119,10 +105,10 @@ class TestWords:
         needed = path.stat().st_size + 4 * n * (suffix == ".npz" and confidence)
         if suffix == ".parquet":
             needed = 4 * n * len(types) * 1.1  # compressed by how much, nobody knows before
-        room = {path: _targets.label_room(path, n, confidence=confidence)}
+        sizes = {path: _outputs.label_bytes(path, n, confidence=confidence)}
         for share, fits in ((2.6 if suffix == ".csv" else 1.1, True), (0.3, False)):
             monkeypatch.setattr(
-                _targets.shutil, "disk_usage", lambda _, free=needed * share: SimpleNamespace(free=free)
+                _outputs.shutil, "disk_usage", lambda _, free=needed * share: SimpleNamespace(free=free)
             )
-            with contextlib.nullcontext() if fits else pytest.raises(OSError, match="would need about"):
-                _targets.check_room(room)
+            with contextlib.nullcontext() if fits else pytest.raises(OSError, match="needs about"):
+                _outputs.check_disk_space(sizes)

@@ -63,7 +63,7 @@ class TestShown:
         lines = err.splitlines()
         assert len(lines) == 1
         assert lines[0].startswith("ultraspec: warning: The graph is in ")
-        assert "raise --clusters" in lines[0]
+        assert "raise -k" in lines[0]
         assert "n_clusters" not in lines[0]
         assert json.loads(out)["clusters"] == 2
 
@@ -115,7 +115,7 @@ class TestShown:
     def test_words_of_the_library_become_options(self):
         text = "n_neighbors=9 is more than n_representatives=5.\nChoose columns=['a', 'b c'], or array=..."
         assert in_own_words(text) == (
-            "--neighbors=9 is more than --representatives=5. Choose --columns a,b c, or --array=..."
+            "--n-neighbors=9 is more than --n-representatives=5. Choose --columns a,b c, or --array=..."
         )
         assert in_own_words("the metric of neighbors") == "the metric of neighbors"
 

@@ -1,17 +1,18 @@
-"""The commands and their options. Each returns the work to do, which imports what it needs when it is called."""
+"""Commands and their options. Each command returns a function that does the work and imports what it needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ultraspec import __version__
 from ultraspec.cli import _options as o
-from ultraspec.cli import _targets
-from ultraspec.cli._input import Input
+from ultraspec.cli import _outputs
+from ultraspec.cli._input import DataFile
+from ultraspec.cli._parameters import NJobs, Seed, stray_options, with_estimator_options
 from ultraspec.cli._reproduce import reproduce
 from ultraspec.cli._screen import Screen
 
@@ -19,7 +20,7 @@ Job = Callable[[], None]
 
 
 def examples(*commands: str) -> str:
-    """Commands to stand below a help, one on each line."""
+    """Format examples for the end of a help page, one on each line."""
     return "\n\n".join(["Examples:", *commands])
 
 
@@ -34,16 +35,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-SETS = ("tb", "sf", "cc", "cg", "flower")  # datasets.SYNTHETIC, whose import would take longer than showing the help
+SETS = ("tb", "sf", "cc", "cg", "flower")  # datasets.SYNTHETIC, whose import takes longer than showing the help
 
 
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where errors come from; also after a command.")] = False,  # noqa: ARG001 - taken out by `main`
+    debug: Annotated[  # noqa: ARG001 - removed by `main`
+        bool, typer.Option("--debug", help="Show the traceback of errors; also accepted after a command.")
+    ] = False,
 ) -> None:
-    """Clusters of any shape, in millions of rows: U-SPEC and U-SENC on files."""
+    """Cluster millions of rows into clusters of any shape: U-SPEC and U-SENC on files."""
     if version:
         typer.echo(f"ultraspec {__version__}")
         raise typer.Exit()
@@ -59,28 +62,27 @@ def start(
     )
 )
 def demo(
-    rows: Annotated[
-        str, o.option("--rows", panel=o.RUN, metavar="N", help="Number of points. Default 1_000_000.")
-    ] = "1e6",
+    rows: Annotated[int, o.rows_option("1_000_000")] = 1_000_000,
     seed: o.FixedSeed = 0,
     report: o.ReportOut = None,
-    no_report: Annotated[bool, o.option("--no-report", panel=o.OUTPUT, help="Write no page.")] = False,
+    no_report: Annotated[bool, o.option("--no-report", panel=o.OUTPUT, help="Write no report.")] = False,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> Job:
     """Cluster a million points on concentric circles; print time and scores.
 
-    Writes a page about it, demo-report.html in this folder unless another is named.
+    The report is written to demo-report.html in the current folder unless
+    --report names another file.
     """
 
     def job() -> None:
-        n_rows = o.whole(rows, "--rows", 3)
-        o.check_seed(seed)
-        page = None if no_report else _targets.check_demo(report, force=force)
+        o.check_least("--rows", rows, 3)
+        o.check_least("--seed", seed, 0)
+        page = None if no_report else _outputs.check_demo_report(report, force=force)
         from ultraspec.cli import demo as command
 
-        command.run(n_rows, seed, page, force=force, screen=Screen(json, quiet))
+        command.run(rows, seed, page, force=force, screen=Screen(json, quiet))
 
     return job
 
@@ -90,12 +92,12 @@ def demo(
         "ultraspec fit data.parquet -k 10 -o labels.parquet",
         "ultraspec fit data.csv -k auto --columns x,y --scale standard --report r.html",
         "ultraspec fit data.npy -k 10 --ensemble --checkpoint runs -o labels.parquet",
-        "ultraspec fit words.npz -k 50 --cosine --model words.ultraspec --seed 0",
+        "ultraspec fit words.npz -k 50 --metric cosine --model words.ultraspec --seed 0",
     )
 )
+@with_estimator_options
 def fit(
     data: o.Data,
-    clusters: o.Clusters,
     output: o.Labels = None,
     model: o.ModelOut = None,
     report: o.ReportOut = None,
@@ -106,69 +108,31 @@ def fit(
     array: o.Array = None,
     header: o.Header = None,
     delimiter: o.Delimiter = None,
-    decimal: o.Decimal = None,
+    decimal: o.DecimalCharacter = None,
     scale: o.Scale = "none",
-    representatives: o.Representatives = None,
-    neighbors: o.Neighbors = None,
-    exact: o.Exact = False,
-    metric: o.Metric = None,
-    cosine: o.Cosine = False,
-    selection: o.Selection = None,
-    candidate_factor: o.CandidateFactor = None,
-    neighborhood_factor: o.NeighborhoodFactor = None,
-    starts: o.Starts = None,
-    iterations: o.Iterations = None,
-    regularization: o.Regularization = None,
-    discretize: o.Discretize = None,
-    graph_rows: o.GraphRows = None,
     ensemble: o.Ensemble = False,
-    estimators: o.Estimators = None,
-    base_clusters: o.BaseClusters = None,
-    member_iterations: o.MemberIterations = None,
-    consensus: o.Consensus = None,
-    checkpoint: o.Checkpoint = None,
-    seed: o.Seed = None,
-    jobs: o.Jobs = None,
+    **parameters: Any,
 ) -> Job:
     """Cluster the rows of a file, which may be larger than memory.
 
-    Labels are whole numbers from 0, one per row, in the order of the rows.
-    An ensemble adds the confidence of each.
+    Labels are integers from 0, one per row, in the order of the rows. With
+    --ensemble the confidence of each label is written, too.
     """
 
     def job() -> None:
-        if cosine and metric not in (None, "cosine"):
-            raise ValueError(f"--cosine and --metric {metric} contradict each other.")
-        options = {
-            "clusters": o.cluster_count(clusters),
-            "representatives": representatives,
-            "neighbors": neighbors,
-            "exact": "exact" if exact else None,
-            "metric": "cosine" if cosine else metric,
-            "selection": selection,
-            "candidate_factor": candidate_factor,
-            "neighborhood_factor": neighborhood_factor,
-            "starts": starts,
-            "iterations": iterations,
-            "regularization": regularization,
-            "discretize": discretize,
-            "graph_rows": None if graph_rows is None else o.whole(graph_rows, "--graph-rows"),
-            "consensus": consensus,
-            "estimators": estimators,
-            "base_clusters": None if base_clusters is None else o.pair(base_clusters, "--base-clusters"),
-            "member_iterations": member_iterations,
-            "checkpoint": checkpoint,
-            "seed": seed,
-            "jobs": jobs,
-        }
-        source = Input(data, o.names(columns), array, header, delimiter, decimal)
-        o.check_fit(ensemble, scale, options)
+        source = DataFile(data, columns, array, header, delimiter, decimal)
+        if scale not in ("none", "standard"):
+            raise ValueError(f"--scale must be 'none' or 'standard', got {scale!r}.")
+        o.check_least("--seed", parameters["random_state"], 0)
+        for name in stray_options(parameters, ensemble):
+            what = "not for ensembles: leave --ensemble out" if ensemble else "for ensembles: pass --ensemble too"
+            raise ValueError(f"{name} is {what}.")
         source.check()
-        targets = _targets.check_fit(output, model, report, data, force=force)
+        outputs = _outputs.check_fit_outputs(output, model, report, data, force=force)
         from ultraspec.cli import fit as command
 
         screen = Screen(json, quiet)
-        command.run(source, targets, options, ensemble=ensemble, scale=scale, force=force, screen=screen)
+        command.run(source, outputs, parameters, ensemble=ensemble, scale=scale, force=force, screen=screen)
 
     return job
 
@@ -182,7 +146,7 @@ def fit(
 def predict(
     model: o.Model,
     data: o.Data,
-    output: o.LabelsWanted,
+    output: o.RequiredLabels,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -190,29 +154,29 @@ def predict(
     array: o.Array = None,
     header: o.Header = None,
     delimiter: o.Delimiter = None,
-    decimal: o.Decimal = None,
-    jobs: o.Jobs = None,
+    decimal: o.DecimalCharacter = None,
+    n_jobs: NJobs = None,
 ) -> Job:
-    """Label the rows of a file by a saved model.
+    """Label the rows of a file with a saved model.
 
-    Rows that were fitted get the labels that they had. Columns are found by
-    their names if the model has names, and scaled as the fitted ones were.
-    An ensemble adds the confidence of each label.
+    The fitted rows get the labels that `fit` gave them. If the model has
+    feature names, columns are selected by these names, in any order; they are
+    scaled as in `fit`. An ensemble adds the confidence of each label.
     """
 
     def job() -> None:
-        source = Input(data, o.names(columns), array, header, delimiter, decimal)
-        _targets.check_model(model)
+        source = DataFile(data, columns, array, header, delimiter, decimal)
+        _outputs.check_model(model)
         source.check()
-        target = _targets.check_labels(output, [model, data], force=force)
+        target = _outputs.check_labels(output, [model, data], force=force)
         from ultraspec.cli import predict as command
 
-        command.run(model, source, target, jobs=jobs, force=force, screen=Screen(json, quiet))
+        command.run(model, source, target, n_jobs=n_jobs, force=force, screen=Screen(json, quiet))
 
     return job
 
 
-LABELS = "FILE or FILE:COLUMN; .parquet, .csv, .npy or .npz. Labels may be words."
+LABEL_FILE = "FILE or FILE:COLUMN; .parquet, .csv, .npy or .npz. Labels may be strings."
 
 
 @app.command(
@@ -222,23 +186,27 @@ LABELS = "FILE or FILE:COLUMN; .parquet, .csv, .npy or .npz. Labels may be words
     )
 )
 def evaluate(
-    labels: Annotated[str, typer.Argument(metavar="LABELS", help=f"Found labels: {LABELS}", show_default=False)],
-    truth: Annotated[str, typer.Argument(metavar="TRUTH", help=f"Known classes: {LABELS}", show_default=False)],
+    labels: Annotated[str, typer.Argument(metavar="LABELS", help=f"Labels: {LABEL_FILE}", show_default=False)],
+    truth: Annotated[str, typer.Argument(metavar="TRUTH", help=f"True classes: {LABEL_FILE}", show_default=False)],
     column: Annotated[
-        str | None, o.option("--column", panel=o.INPUT, metavar="NAME", help="Column of a file that names none itself.")
+        str | None,
+        o.option(
+            "--column",
+            panel=o.INPUT,
+            metavar="NAME",
+            help="Column of files that are given without :COLUMN.",
+            default="the only column, or 'label'",
+        ),
     ] = None,
     delimiter: o.Delimiter = None,
     json: o.Json = False,
 ) -> Job:
-    """Score labels against known classes: NMI, accuracies, ARI.
-
-    Without a column, a file's only one is taken, or the one named 'label'.
-    """
+    """Score labels against true classes: NMI, accuracies, ARI."""
 
     def job() -> None:
         from ultraspec.cli import evaluate as command
 
-        command.run(labels, truth, column, o.sign(delimiter), Screen(json))
+        command.run(labels, truth, column, delimiter, Screen(json))
 
     return job
 
@@ -257,31 +225,37 @@ def generate(
         ),
     ],
     output: Annotated[
-        Path, o.option("-o", "--output", panel=o.OUTPUT, metavar="FILE", help="Rows: .npy, .parquet or .csv.")
+        Path,
+        o.option("-o", "--output", panel=o.OUTPUT, metavar="FILE", help="File for the rows: .npy, .parquet or .csv."),
     ],
-    rows: Annotated[
-        str | None, o.option("--rows", panel=o.RUN, metavar="N", help="Number of rows. Default: as in the paper.")
-    ] = None,
+    rows: Annotated[int | None, o.rows_option("as in the paper")] = None,
     labels: Annotated[
-        Path | None, o.option("--labels", panel=o.OUTPUT, metavar="FILE", help="Classes of the rows, in another file.")
+        Path | None,
+        o.option(
+            "--labels",
+            panel=o.OUTPUT,
+            metavar="FILE",
+            help="File for the classes of the rows: .parquet, .csv, .npy or .npz.",
+        ),
     ] = None,
-    seed: o.Seed = None,
+    seed: Seed = None,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> Job:
-    """Write one of the paper's synthetic sets, of any size.
+    """Write one of the synthetic data sets of the paper, of any size.
 
     Two bananas (tb), smiling face (sf), concentric circles (cc), circles and
-    gaussians (cg), flower. They are reconstructions from the paper's figures:
-    its own generators were never published.
+    Gaussians (cg), flower. They are reconstructed from the figures of the
+    paper, because the original generators were never published.
     """
 
     def job() -> None:
+        o.check_least("--rows", rows, 1)
+        o.check_least("--seed", seed, 0)
         from ultraspec.cli import generate as command
 
-        n_rows = None if rows is None else o.whole(rows, "--rows")
-        command.run(name, n_rows, output, labels, seed=seed, force=force, screen=Screen(json, quiet))
+        command.run(name, rows, output, labels, seed=seed, force=force, screen=Screen(json, quiet))
 
     return job
 
@@ -294,7 +268,7 @@ def generate(
 def report(
     model: o.Model,
     data: o.Data,
-    output: o.ReportWanted,
+    output: o.RequiredReport,
     title: Annotated[
         str | None, o.option("--title", panel=o.OUTPUT, metavar="TEXT", help="Heading of the page.")
     ] = None,
@@ -305,19 +279,19 @@ def report(
     array: o.Array = None,
     header: o.Header = None,
     delimiter: o.Delimiter = None,
-    decimal: o.Decimal = None,
-    jobs: o.Jobs = None,
+    decimal: o.DecimalCharacter = None,
+    n_jobs: NJobs = None,
 ) -> Job:
-    """Draw a saved model and the rows of a file: one page that opens anywhere."""
+    """Write a report on a saved model and the rows of a file: one HTML page."""
 
     def job() -> None:
-        source = Input(data, o.names(columns), array, header, delimiter, decimal)
-        _targets.check_model(model)
+        source = DataFile(data, columns, array, header, delimiter, decimal)
+        _outputs.check_model(model)
         source.check()
-        target = _targets.check({"-o": (output, _targets.PAGES)}, [model, data], force=force)["-o"]
+        target = _outputs.check_outputs({"-o": (output, _outputs.PAGES)}, [model, data], force=force)["-o"]
         from ultraspec.cli import report as command
 
-        command.run(model, source, target, title=title, jobs=jobs, force=force, screen=Screen(json, quiet))
+        command.run(model, source, target, title=title, n_jobs=n_jobs, force=force, screen=Screen(json, quiet))
 
     return job
 
@@ -329,32 +303,39 @@ def report(
     )
 )
 def bench(
-    quick: Annotated[bool, o.option("--quick", panel=o.RUN, help="100_000 rows, once.")] = False,
-    rows: Annotated[
-        str | None, o.option("--rows", panel=o.RUN, metavar="N", help="Number of rows. Default 1_000_000.")
-    ] = None,
+    quick: Annotated[bool, o.option("--quick", panel=o.RUN, help="Fit 100_000 rows, once.")] = False,
+    rows: Annotated[int | None, o.rows_option("1_000_000")] = None,
     repeats: Annotated[
-        int | None, o.option("--repeats", panel=o.RUN, metavar="N", help="Fits of each; medians are shown. Default 3.")
+        int | None,
+        o.option(
+            "--repeats",
+            panel=o.RUN,
+            metavar="N",
+            parser=o.parse_integer,
+            help="Number of fits of each method; medians are shown.",
+            default="3",
+        ),
     ] = None,
     seed: o.FixedSeed = 0,
-    jobs: o.Jobs = None,
+    n_jobs: NJobs = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> Job:
     """Time U-SPEC against scikit-learn's KMeans on this machine.
 
-    Both cluster the set 'cg' by turns, in one run. Memory is what a fit takes
-    beyond the data.
+    Both cluster the data set 'cg' alternately, in one run. Memory is what a
+    fit uses in addition to the data.
     """
 
     def job() -> None:
+        o.check_least("--rows", rows, 1000)
+        o.check_least("--repeats", repeats, 1)
+        o.check_least("--seed", seed, 0)
         from ultraspec.cli import bench as command
 
-        n_rows = o.whole(rows or ("1e5" if quick else "1e6"), "--rows", 1000)
-        n_repeats = repeats if repeats is not None else 1 if quick else 3
-        if n_repeats < 1:
-            raise ValueError(f"--repeats must be at least 1, got {n_repeats}.")
-        command.run(n_rows, n_repeats, seed, jobs, Screen(json, quiet))
+        n_rows = rows or (100_000 if quick else 1_000_000)
+        n_repeats = repeats or (1 if quick else 3)
+        command.run(n_rows, n_repeats, seed, n_jobs, Screen(json, quiet))
 
     return job
 

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from ultraspec.cli._options import PARAMETERS
+from ultraspec.cli._parameters import option_name, parameters_of
 
 FULL = {errno.ENOSPC, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 # Names of parameters that are no words of the language, and those that are, where they are meant as names.
-_OPTIONS = {parameter: "--" + name.replace("_", "-") for name, parameter in PARAMETERS.items() if name != "exact"}
-_WORDS = ("metric", "selection", "checkpoint", "discretize", "consensus")
+_OPTIONS = {name: option_name(name) for name in {**parameters_of("USPEC"), **parameters_of("USENC")}}
+_WORDS = ("neighbors", "metric", "selection", "checkpoint", "discretize", "consensus")
 _PLAIN = [name for name in _OPTIONS if name not in _WORDS]
 _NAMES = re.compile(rf"(?<![\w-])(?:({'|'.join(_PLAIN)})(?!\w)|({'|'.join(_WORDS)})(?==| must))")
 _COLUMNS = re.compile(r"(?<![\w-])columns=\[([^\]]*)\]")
@@ -31,8 +31,6 @@ _FOREIGN = (
     (re.compile(r", or None for every core"), ", or leave it out for every core"),
     (re.compile(r"(?<![\w-])columns (?=names |is empty|must )"), "--columns "),
     (re.compile(r", as in open_rows\(path, ([^)]*)\)"), r": \1"),
-    (re.compile(r"Input should be a valid integer.*?(?= \(see |$)"), "it must be a whole number"),
-    (re.compile(r"Input should be a valid number.*?(?= \(see |$)"), "it must be a number"),
 )
 
 
@@ -42,7 +40,7 @@ def in_own_words(message: str) -> str:
     Examples
     --------
     >>> in_own_words("Raise n_representatives.")
-    'Raise --representatives.'
+    'Raise --n-representatives.'
     >>> in_own_words("Choose columns=['a', 'b'].")
     'Choose --columns a,b.'
     """

@@ -1,4 +1,4 @@
-"""The data that a command reads: what the options say about it, checked and opened."""
+"""The file that a command reads rows from: check the options, open the file."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ultraspec.cli._options import sign
 from ultraspec.cli._screen import Screen
 
 if TYPE_CHECKING:
     from ultraspec.rows import Rows
 
-SLOW = (".csv", ".tsv", ".gz")  # is read through on opening
+SLOW = (".csv", ".tsv", ".gz")  # read completely on opening
 NAMED = (*SLOW, ".parquet", ".pq", ".parq")
 
 
 @dataclass(frozen=True)
-class Input:
-    """What the options say about the data."""
+class DataFile:
+    """Path of the rows, and the options that say how to read them."""
 
     path: Path
     columns: Sequence[str] | None = None
@@ -30,26 +29,31 @@ class Input:
     decimal: str | None = None
 
     def check(self) -> None:
-        """Raise where there is no such file, or it is of an unknown kind: before anything slow is imported."""
+        """Raise if the file is missing or of an unknown type, before slow imports."""
         from ultraspec.rows import check_path
 
         check_path(self.path)
 
-    def open(self, screen: Screen, names: Sequence[str] | None = None) -> Rows:
-        """Open it; where no columns were asked for and tables have names, those of a model.
+    def open(self, screen: Screen, fitted: Sequence[str] | None = None) -> Rows:
+        """Open the rows.
 
-        Columns are names first, and where there are no such names, numbers.
+        Parameters
+        ----------
+        screen : Screen
+            Shows the progress for files that are slow to open.
+        fitted : list of str, optional
+            Feature names of a model, which select the columns of a table unless the user chose some.
         """
         path = self.path.expanduser()
         slow = path.suffix.lower() in SLOW and path.is_file()
         with screen.reading(path) if slow else nullcontext():
-            return self._open_chosen(path, names)
+            return self._open_chosen(path, fitted)
 
-    def _open_chosen(self, path: Path, names: Sequence[str] | None) -> Rows:
+    def _open_chosen(self, path: Path, fitted: Sequence[str] | None) -> Rows:
         columns = self.columns
-        of_model = columns is None and names is not None and self._is_table(path)
+        of_model = columns is None and fitted is not None and self._is_table(path)
         if of_model:
-            columns = names
+            columns = fitted
         try:
             return self._open(columns)
         except ValueError as error:
@@ -71,11 +75,26 @@ class Input:
             columns,
             array=self.array,
             header=self.header,
-            delimiter=sign(self.delimiter),
+            delimiter=self.delimiter,
             decimal=self.decimal,
         )
 
     def _is_table(self, path: Path) -> bool:
         if path.is_dir():
-            return any(found.suffix.lower() in NAMED for found in path.rglob("*.*"))
+            return any(file.suffix.lower() in NAMED for file in path.rglob("*.*"))
         return path.suffix.lower() in NAMED and self.header is not False
+
+    def options(self) -> list[str]:
+        """Write the options that read the file in the same way."""
+        words: list[str] = []
+        if self.columns is not None:
+            words += ["--columns", ",".join(self.columns)]
+        if self.array is not None:
+            words += ["--array", self.array]
+        if self.header is not None:
+            words.append("--header" if self.header else "--no-header")
+        if self.delimiter is not None:
+            words += ["--delimiter", "tab" if self.delimiter == "\t" else self.delimiter]
+        if self.decimal is not None:
+            words += ["--decimal", self.decimal]
+        return words

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ultraspec.cli._options import INPUT, OUTPUT, RUN, Json, Quiet, names, option
+from ultraspec.cli._options import INPUT, OUTPUT, RUN, Json, Quiet, option, parse_names
 from ultraspec.cli._screen import Screen
 
 ResultsFolder = Annotated[
@@ -20,18 +20,23 @@ CacheFolder = Annotated[
     option("--cache", panel=OUTPUT, metavar="FOLDER", help="Data sets and members. Default cache in the folder of -o."),
 ]
 DatasetNames = Annotated[
-    str | None,
+    Any,
     option(
         "--datasets",
         panel=INPUT,
         metavar="NAMES",
+        parser=parse_names,
         help="Such as PenDigits,TB-1M, or none beside your own. Default all.",
     ),
 ]
 MethodNames = Annotated[
-    str | None,
+    Any,
     option(
-        "--methods", panel=INPUT, metavar="NAMES", help="Such as U-SPEC,LSC-K, or none beside your own. Default all."
+        "--methods",
+        panel=INPUT,
+        metavar="NAMES",
+        parser=parse_names,
+        help="Such as U-SPEC,LSC-K, or none beside your own. Default all.",
     ),
 ]
 OwnMethods = Annotated[
@@ -114,8 +119,8 @@ def reproduce(
             cache=cache,
             runs=runs,
             scale=scale,
-            datasets=names(datasets, "--datasets"),
-            methods=names(methods, "--methods"),
+            datasets=datasets,
+            methods=methods,
             own_methods=own_method or [],
             own_datasets=own_data or [],
             jobs=jobs,

@@ -194,7 +194,7 @@ def tell(text: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it.
+    """Format a duration.
 
     Examples
     --------
@@ -209,12 +209,12 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def memory(n_bytes: float | None) -> str:
-    """An amount of memory as people say it.
+def format_bytes(n_bytes: float | None) -> str:
+    """Format an amount of memory.
 
     Examples
     --------
-    >>> memory(1_500_000), memory(None)
+    >>> format_bytes(1_500_000), format_bytes(None)
     ('2 MB', 'unknown')
     """
     if n_bytes is None:
@@ -222,12 +222,12 @@ def memory(n_bytes: float | None) -> str:
     return f"{n_bytes / 1e6:,.0f} MB" if n_bytes < 1e9 else f"{n_bytes / 1e9:,.2f} GB"
 
 
-def listing(sizes: Iterable[int], most: int = 12) -> str:
-    """Cluster sizes, the largest first.
+def format_sizes(sizes: Iterable[int], most: int = 12) -> str:
+    """Format cluster sizes, the largest first.
 
     Examples
     --------
-    >>> listing([5, 1000])
+    >>> format_sizes([5, 1000])
     '1,000, 5'
     """
     ordered = sorted(map(int, sizes), reverse=True)

@@ -15,27 +15,25 @@ from typing import Any
 import numpy as np
 
 from ultraspec import USPEC, datasets, metrics
-from ultraspec.cli._options import check_seed
-from ultraspec.cli._screen import Screen, duration, memory
+from ultraspec.cli._screen import Screen, duration, format_bytes
 from ultraspec.engines.progress import resident_bytes
 from ultraspec.engines.threads import count_jobs
 
 WARM_UP_ROWS = 20_000
-LOOK_SECONDS = 0.005
+SAMPLE_SECONDS = 0.005
 
 
-def run(n_rows: int, repeats: int, seed: int, jobs: int | None, screen: Screen) -> None:
-    """Time both on the circles and gaussians, by turns, and print a table."""
+def run(n_rows: int, repeats: int, seed: int, n_jobs: int | None, screen: Screen) -> None:
+    """Time both methods alternately on the data set 'cg', and print a table."""
     from sklearn.cluster import KMeans
 
-    check_seed(seed)
-    screen.say(f"Generating {n_rows:,} points of the set 'cg', {datasets.N_CLASSES['cg']} classes ...")
+    screen.say(f"Generating {n_rows:,} points of the data set 'cg', {datasets.N_CLASSES['cg']} classes ...")
     X, y = datasets.generate("cg", n_rows, random_state=seed)
     k = datasets.N_CLASSES["cg"]
 
     def make(name: str, number: int) -> Any:
         if name == "U-SPEC":
-            return USPEC(k, random_state=seed + number, n_jobs=jobs)
+            return USPEC(k, random_state=seed + number, n_jobs=n_jobs)
         return KMeans(k, n_init=1, random_state=seed + number)
 
     results: dict[str, dict[str, list[Any]]] = {}
@@ -47,60 +45,63 @@ def run(n_rows: int, repeats: int, seed: int, jobs: int | None, screen: Screen) 
     with reporter.phase("fits"):
         reporter.begin_pass(2 * repeats)
         for number in range(repeats):
-            for name, found in results.items():
+            for name, measured in results.items():
                 reporter.note(name)
-                labels = timed(make(name, number), X, found)
-                found["nmi"].append(metrics.nmi(y, labels))
+                labels = fit_timed(make(name, number), X, measured)
+                measured["nmi"].append(metrics.nmi(y, labels))
                 reporter.advance()
-    show(n_rows, seed, results, screen, count_jobs(jobs))
+    print_result(n_rows, seed, results, screen, count_jobs(n_jobs))
 
 
-def timed(model: Any, X: Any, found: dict[str, list[Any]]) -> Any:
-    """Fit, and note the time and the memory that it took."""
+def fit_timed(model: Any, X: Any, measured: dict[str, list[Any]]) -> Any:
+    """Fit; record time and memory; return the labels."""
     gc.collect()
-    with watched_memory() as peak:
+    with measure_memory() as peak:
         started = time.perf_counter()
         labels = model.fit(X).labels_
-        found["seconds"].append(time.perf_counter() - started)
-    found["bytes"].append(peak[0])
+        measured["seconds"].append(time.perf_counter() - started)
+    measured["bytes"].append(peak[0])
     return labels
 
 
 @contextmanager
-def watched_memory() -> Iterator[list[int | None]]:
-    """A list with the most resident memory beyond that at the start; None where the system does not tell."""
-    before, most = resident_bytes(), [None if resident_bytes() is None else 0]
+def measure_memory() -> Iterator[list[int | None]]:
+    """Yield a list that holds the peak of the additional resident memory, None if the system does not report it."""
+    before = resident_bytes()
+    peak = [None if before is None else 0]
     over = threading.Event()
 
-    def look() -> None:
+    def sample() -> None:
         now = resident_bytes()
         if before is not None and now is not None:
-            most[0] = max(most[0] or 0, now - before)
+            peak[0] = max(peak[0] or 0, now - before)
 
     def watch() -> None:
-        while not over.wait(LOOK_SECONDS):
-            look()
+        while not over.wait(SAMPLE_SECONDS):
+            sample()
 
     thread = threading.Thread(target=watch, name="ultraspec-memory", daemon=True)
     thread.start()
     try:
-        yield most
+        yield peak
     finally:
         over.set()
         thread.join()
-        look()
+        sample()
 
 
-def show(n_rows: int, seed: int, results: dict[str, dict[str, list[Any]]], screen: Screen, threads: int) -> None:
-    """Print medians, and the ratio of times."""
+def print_result(
+    n_rows: int, seed: int, results: dict[str, dict[str, list[Any]]], screen: Screen, threads: int
+) -> None:
+    """Print the medians and the ratio of the times."""
     methods = {}
-    for name, found in results.items():
-        known = [n for n in found["bytes"] if n is not None]
+    for name, measured in results.items():
+        known = [n for n in measured["bytes"] if n is not None]
         methods[name] = {
-            "seconds": round(statistics.median(found["seconds"]), 4),
-            "runs": [round(seconds, 4) for seconds in found["seconds"]],
+            "seconds": round(statistics.median(measured["seconds"]), 4),
+            "runs": [round(seconds, 4) for seconds in measured["seconds"]],
             "peak_bytes": max(known) if known else None,
-            "nmi": round(float(np.median(found["nmi"])), 6),
+            "nmi": round(float(np.median(measured["nmi"])), 6),
         }
     ratio = methods["U-SPEC"]["seconds"] / methods["KMeans"]["seconds"]
     facts = {
@@ -118,7 +119,7 @@ def show(n_rows: int, seed: int, results: dict[str, dict[str, list[Any]]], scree
     }
     lines = [("", f"{'time':>12}{'memory':>12}{'NMI':>9}")]
     lines += [
-        (name, f"{duration(m['seconds']):>12}{memory(m['peak_bytes']):>12}{m['nmi']:>9.4f}")
+        (name, f"{duration(m['seconds']):>12}{format_bytes(m['peak_bytes']):>12}{m['nmi']:>9.4f}")
         for name, m in methods.items()
     ]
     repeats = len(methods["KMeans"]["runs"])

@@ -1,4 +1,4 @@
-"""``ultraspec demo``: generates concentric circles, clusters them, says how it went."""
+"""``ultraspec demo``: generates concentric circles, clusters them, prints time and scores."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from ultraspec import USPEC, datasets, metrics, report
 from ultraspec.cli._errors import blaming
-from ultraspec.cli._screen import Screen, duration, listing
+from ultraspec.cli._screen import Screen, duration, format_sizes
 
 
 def run(n_rows: int, seed: int, page: Path | None, *, force: bool, screen: Screen) -> None:
-    """Cluster circles, and draw them on a page, which may replace an earlier one."""
+    """Cluster circles and write a report, which may replace an earlier one."""
     screen.say(f"Generating {n_rows:,} points on three concentric circles ...")
     X, y = datasets.generate("cc", n_rows, random_state=seed)
     screen.say("Compiling (once per machine) ...")
@@ -40,7 +40,7 @@ def run(n_rows: int, seed: int, page: Path | None, *, force: bool, screen: Scree
     lines = [
         ("Time", duration(seconds)),
         ("NMI", f"{facts['nmi']:.4f}  (1 is perfect)"),
-        ("Cluster sizes", listing(facts["sizes"])),
-        ("True sizes", listing(facts["true_sizes"])),
+        ("Cluster sizes", format_sizes(facts["sizes"])),
+        ("True sizes", format_sizes(facts["true_sizes"])),
     ]
     screen.result(facts, lines + ([("Report", str(page))] if page is not None else []))

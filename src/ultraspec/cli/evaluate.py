@@ -1,4 +1,4 @@
-"""``ultraspec evaluate``: takes two files of labels, gives scores."""
+"""``ultraspec evaluate``: reads two files of labels, prints scores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ultraspec.rows.label_files import check_same_length, read_label_file
 
 
 def run(labels: str, truth: str, column: str | None, delimiter: str | None, screen: Screen) -> None:
-    """Compare labels with known classes."""
+    """Score labels against true classes."""
     found = read_label_file(labels, column, delimiter)
     known = read_label_file(truth, column, delimiter)
     check_same_length(found, known, (labels, truth))

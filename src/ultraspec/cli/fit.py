@@ -1,4 +1,4 @@
-"""``ultraspec fit``: takes data, gives labels, a model and a report."""
+"""``ultraspec fit``: reads rows, writes labels, a model and a report."""
 
 from __future__ import annotations
 
@@ -12,131 +12,127 @@ from typing import Any
 import numpy as np
 
 from ultraspec import USENC, USPEC, report, save
-from ultraspec.cli import _targets
-from ultraspec.cli._data import Sizes, slices
+from ultraspec.cli import _outputs
 from ultraspec.cli._errors import about, blaming
-from ultraspec.cli._input import Input
-from ultraspec.cli._options import PARAMETERS
-from ultraspec.cli._screen import Screen, duration, listing, memory
+from ultraspec.cli._input import DataFile
+from ultraspec.cli._labelling import ClusterSizes, split_blocks
+from ultraspec.cli._parameters import parameters_of
+from ultraspec.cli._screen import Screen, duration, format_bytes, format_sizes
 from ultraspec.cli._writers import write_columns
 from ultraspec.engines.moments import measure_scaling
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, ScaledRows
 from ultraspec.storage import checkpoint
 
+OUTPUTS = {"-o": "labels", "--model": "model", "--report": "report"}
+
 
 def run(
-    source: Input,
-    targets: Mapping[str, Path],
-    options: Mapping[str, Any],
+    source: DataFile,
+    outputs: Mapping[str, Path],
+    parameters: Mapping[str, Any],
     *,
     ensemble: bool,
     scale: str,
     force: bool,
     screen: Screen,
 ) -> None:
-    """Cluster a file and write what was asked for to `targets`, paths by option."""
-    model = estimator(options, ensemble=ensemble)
+    """Cluster the rows of a file and write `outputs`, paths by option."""
+    model = make_estimator(parameters, ensemble=ensemble)
     with source.open(screen) as rows:
         if model.n_clusters != "auto" and model.n_clusters > rows.n_rows:
             raise ValueError(f"{source.path} has {rows.n_rows:,} rows, too few for -k {model.n_clusters}.")
-        if "-o" in targets:
-            room = _targets.label_room(targets["-o"], rows.n_rows, confidence=ensemble)
-            _targets.check_room({targets["-o"]: room})
+        if "-o" in outputs:
+            n_bytes = _outputs.label_bytes(outputs["-o"], rows.n_rows, confidence=ensemble)
+            _outputs.check_disk_space({outputs["-o"]: n_bytes})
         started = time.perf_counter()
         with about(source.path):
-            fit(model, rows, scale, screen)
+            fit_rows(model, rows, scale, screen)
         seconds = time.perf_counter() - started
-        sizes = write(model, rows, targets, force, repeat(model, source), screen)
-    facts = describe(model, rows, sizes, scale, seconds)
-    facts["outputs"] = {"-o": "labels", "--model": "model", "--report": "report"}
-    facts["outputs"] = {name: str(targets[option]) for option, name in facts["outputs"].items() if option in targets}
-    screen.result(facts, lines(facts))
+        sizes = write_outputs(model, rows, outputs, force, repeat_command(model, source), screen)
+    facts = describe_fit(model, rows, sizes, scale, seconds)
+    facts["outputs"] = {name: str(outputs[option]) for option, name in OUTPUTS.items() if option in outputs}
+    screen.result(facts, result_lines(facts))
 
 
-def estimator(options: Mapping[str, Any], *, ensemble: bool) -> Any:
-    """The estimator that options ask for, with its parameters checked; None is an option that was not given."""
-    given = {name: value for name, value in options.items() if value is not None}
+def make_estimator(parameters: Mapping[str, Any], *, ensemble: bool) -> Any:
+    """Create the estimator and check its parameters; None stands for a parameter that was not given."""
+    given = {name: value for name, value in parameters.items() if value is not None}
     unfinished = "checkpoint" in given and checkpoint.is_begun(given["checkpoint"])
-    if given.get("seed") is None and not unfinished:  # which goes on with its own seed
-        given["seed"] = secrets.randbelow(2**32)
-    model = (USENC if ensemble else USPEC)(**{PARAMETERS[name]: value for name, value in given.items()})
+    if "random_state" not in given and not unfinished:  # an unfinished fit continues with its seed
+        given["random_state"] = secrets.randbelow(2**32)
+    model = (USENC if ensemble else USPEC)(**given)
     model._check_parameters()
     return model
 
 
-def fit(model: Any, rows: Rows, scale: str, screen: Screen) -> None:
-    """Fit, on scaled rows if that is wanted."""
-    if scale == "none":
-        with screen.watching(model):
-            model.fit(rows)
-        return
-    reporter = screen.reporter(type(model).__name__)
-    with ThreadEngine(model.n_jobs, reporter) as engine, reporter.phase("scale"):
-        scaling = measure_scaling(rows, engine)
+def fit_rows(model: Any, rows: Rows, scale: str, screen: Screen) -> None:
+    """Fit a model to rows, scaled if `scale` says so."""
+    if scale == "standard":
+        reporter = screen.reporter(type(model).__name__)
+        with ThreadEngine(model.n_jobs, reporter) as engine, reporter.phase("scale"):
+            rows = ScaledRows(rows, measure_scaling(rows, engine))
     with screen.watching(model):
-        model.fit(ScaledRows(rows, scaling))
+        model.fit(rows)
 
 
-def write(model: Any, rows: Rows, targets: Mapping[str, Path], force: bool, command: str, screen: Screen) -> Any:
-    """Write the files; gives the clusters' sizes."""
+def write_outputs(
+    model: Any, rows: Rows, outputs: Mapping[str, Path], force: bool, command: str, screen: Screen
+) -> Any:
+    """Write the output files; return the sizes of the clusters."""
     types: dict[str, Any] = {"label": np.int32}
     columns = [model.labels_]
     if hasattr(model, "confidence_"):
         types["confidence"] = np.float32
         columns.append(model.confidence_)
-    sizes = Sizes(model.n_clusters_)
-    blocks = sizes.of(slices(*columns))
-    if "-o" in targets:
-        write_columns(targets["-o"], rows.n_rows, types, blocks, force=force)
+    sizes = ClusterSizes(model.n_clusters_)
+    blocks = sizes.count(split_blocks(*columns))
+    if "-o" in outputs:
+        write_columns(outputs["-o"], rows.n_rows, types, blocks, force=force)
     else:
         for _ in blocks:
             pass
-    if "--model" in targets:
-        with blaming(targets["--model"]):
-            save(model, targets["--model"], overwrite=force)
-    if "--report" in targets:
-        with screen.watching(model), blaming(targets["--report"]):
-            report.write(model, rows, targets["--report"], code=command, overwrite=force)
+    if "--model" in outputs:
+        with blaming(outputs["--model"]):
+            save(model, outputs["--model"], overwrite=force)
+    if "--report" in outputs:
+        with screen.watching(model), blaming(outputs["--report"]):
+            report.write(model, rows, outputs["--report"], code=command, overwrite=force)
     return sizes.counts
 
 
-def repeat(model: Any, source: Input | Path, n_rows: int | None = None) -> str:
-    """The command that repeats a fit, from the model's parameters; `n_rows` where the data may be another."""
-    given = source if isinstance(source, Input) else Input(source)
-    words = ["ultraspec", "fit", str(given.path)]
+def repeat_command(model: Any, source: DataFile, n_rows: int | None = None) -> str:
+    """Write the command that repeats a fit.
+
+    Parameters
+    ----------
+    model : USPEC or USENC
+        The fitted model.
+    source : DataFile
+        The rows.
+    n_rows : int, optional
+        Their number, if they may differ from the fitted rows.
+    """
+    words = ["ultraspec", "fit", str(source.path)]
     note = ""
     if n_rows is not None and n_rows != model._n_rows:
-        words[2], note = "DATA", f"# DATA: the {model._n_rows:,} rows that were fitted, not those of this page\n"
-    values, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
-    if isinstance(model, USENC):
+        words[2] = "DATA"
+        note = f"# DATA: the {model._n_rows:,} rows that were fitted, not those of this page\n"
+    kind = USENC if isinstance(model, USENC) else USPEC
+    if kind is USENC:
         words.append("--ensemble")
-    values["random_state"] = model._seed
-    for name, parameter in PARAMETERS.items():
-        value = values.get(parameter)
-        if parameter == "n_clusters":
-            words += ["-k", str(value)]
-        elif parameter not in values or value == defaults[parameter] or parameter == "n_jobs":
-            continue
-        elif name == "exact":
-            words.append("--exact")
-        else:
-            text = ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
-            words += ["--" + name.replace("_", "-"), text]
+    values = {**model.get_params(deep=False), "random_state": model._seed}
+    defaults = {**kind().get_params(deep=False), "n_clusters": None}  # -k is required
+    for name, parameter in parameters_of(kind.__name__).items():
+        if values[name] != defaults[name] and name != "n_jobs":
+            words += parameter.write(values[name])
     if model.scaling_ is not None:
         words += ["--scale", "standard"]
-    if given.columns is not None:
-        words += ["--columns", ",".join(given.columns)]
-    words += ["--array", given.array] if given.array is not None else []
-    words += ["--delimiter", given.delimiter] if given.delimiter is not None else []
-    words += ["--decimal", given.decimal] if given.decimal is not None else []
-    if given.header is not None:
-        words.append("--header" if given.header else "--no-header")
-    return note + shlex.join(words)
+    return note + shlex.join(words + source.options())
 
 
-def describe(model: Any, rows: Rows, sizes: Any, scale: str, seconds: float) -> dict[str, Any]:
-    """The result as facts."""
+def describe_fit(model: Any, rows: Rows, sizes: Any, scale: str, seconds: float) -> dict[str, Any]:
+    """Collect the result."""
     used = [facts["resident_bytes"] for facts in model.fit_profile_.values()]
     facts = {
         "command": "fit",
@@ -152,24 +148,24 @@ def describe(model: Any, rows: Rows, sizes: Any, scale: str, seconds: float) -> 
         "seed": model._seed,
     }
     if hasattr(model, "confidence_"):
-        total = sum(float(part.sum(dtype=np.float64)) for (part,) in slices(model.confidence_))
+        total = sum(float(part.sum(dtype=np.float64)) for (part,) in split_blocks(model.confidence_))
         facts["mean_confidence"] = round(total / rows.n_rows, 6)
     return facts
 
 
-def lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The result as lines."""
-    found = [
+def result_lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Format the result as lines."""
+    lines = [
         ("Rows", f"{facts['rows']:,} x {facts['features']:,}"),
         ("Clusters", f"{facts['clusters']:,}"),
-        ("Sizes", listing(facts["sizes"])),
+        ("Sizes", format_sizes(facts["sizes"])),
     ]
     if "mean_confidence" in facts:
-        found.append(("Confidence", f"{facts['mean_confidence']:.4f} on average"))
-    found += [("Time", duration(facts["seconds"])), ("Memory", memory(facts["peak_bytes"]) + " at most")]
-    found.append(("Seed", str(facts["seed"])))
-    names = {"labels": "Labels", "model": "Model", "report": "Report"}
-    found += [(names[name], path) for name, path in facts["outputs"].items()]
+        lines.append(("Confidence", f"{facts['mean_confidence']:.4f} on average"))
+    lines.append(("Time", duration(facts["seconds"])))
+    lines.append(("Memory", format_bytes(facts["peak_bytes"]) + " at most"))
+    lines.append(("Seed", str(facts["seed"])))
+    lines += [(name.capitalize(), path) for name, path in facts["outputs"].items()]
     if not facts["outputs"]:
-        found.append(("Labels", "not kept: pass -o labels.parquet, or --model to label rows later"))
-    return found
+        lines.append(("Labels", "not written: pass -o labels.parquet, or --model to label rows later"))
+    return lines

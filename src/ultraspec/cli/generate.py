@@ -1,4 +1,4 @@
-"""``ultraspec generate``: writes one of the paper's synthetic sets, reconstructed, of any size."""
+"""``ultraspec generate``: writes one of the synthetic data sets of the paper, reconstructed, of any size."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from typing import BinaryIO
 import numpy as np
 
 from ultraspec import datasets
-from ultraspec.cli import _targets
+from ultraspec.cli import _outputs
 from ultraspec.cli._errors import blaming
-from ultraspec.cli._options import check_seed
 from ultraspec.cli._screen import Screen, duration
 from ultraspec.cli._writers import writer
 from ultraspec.datasets.synthetic import CHUNK_ROWS, Labelled
@@ -28,21 +27,21 @@ NOTE = "a reconstruction from the paper's figures, not the authors' data"
 def run(
     name: str, n_rows: int | None, output: Path, labels: Path | None, *, seed: int | None, force: bool, screen: Screen
 ) -> None:
-    """Write a set, and its classes if they are asked for."""
+    """Write a data set and, if `labels` names a file, its classes."""
     if name not in datasets.SYNTHETIC:
-        raise ValueError(f"there is no set {name!r}. There are {', '.join(datasets.SYNTHETIC)}.")
-    check_seed(seed)
+        raise ValueError(f"SET must be one of {', '.join(datasets.SYNTHETIC)}, got {name!r}.")
     n_rows = n_rows or datasets.N_ROWS[name]
-    kinds = (".npy", *_targets.TABLES)
-    targets = _targets.check({"-o": (output, kinds), "--labels": (labels, (*kinds, ".npz"))}, [], force=force)
-    rooms = dict.fromkeys(targets.values(), 8.0 * n_rows)
+    formats = (".npy", *_outputs.TABLES)
+    outputs = {"-o": (output, formats), "--labels": (labels, (*formats, ".npz"))}
+    targets = _outputs.check_outputs(outputs, [], force=force)
+    n_bytes = dict.fromkeys(targets.values(), 8.0 * n_rows)
     if "--labels" in targets:
-        rooms[targets["--labels"]] = _targets.label_room(targets["--labels"], n_rows, confidence=False)
-    _targets.check_room(rooms)
+        n_bytes[targets["--labels"]] = _outputs.label_bytes(targets["--labels"], n_rows, confidence=False)
+    _outputs.check_disk_space(n_bytes)
     seed = secrets.randbelow(2**32) if seed is None else seed
     started = time.perf_counter()
-    with closing(watched(name, n_rows, seed, screen.reporter("generate"))) as blocks:
-        write(targets["-o"], targets.get("--labels"), n_rows, blocks, force)
+    with closing(report_blocks(name, n_rows, seed, screen.reporter("generate"))) as blocks:
+        write_set(targets["-o"], targets.get("--labels"), n_rows, blocks, force)
     seconds = time.perf_counter() - started
     facts = {
         "command": "generate",
@@ -59,8 +58,8 @@ def run(
     screen.result(facts, shown + [("Labels", str(path)) for option, path in targets.items() if option == "--labels"])
 
 
-def watched(name: str, n_rows: int, seed: int, reporter: Reporter) -> Generator[Labelled]:
-    """The blocks of a set, with progress."""
+def report_blocks(name: str, n_rows: int, seed: int, reporter: Reporter) -> Generator[Labelled]:
+    """Generate the blocks of a data set, with progress."""
     with reporter.phase("rows"):
         reporter.begin_pass(-(-n_rows // CHUNK_ROWS))
         for block in datasets.stream(name, n_rows, random_state=seed):
@@ -68,8 +67,8 @@ def watched(name: str, n_rows: int, seed: int, reporter: Reporter) -> Generator[
             reporter.advance()
 
 
-def write(data: Path, labels: Path | None, n_rows: int, blocks: Iterator[Labelled], force: bool) -> None:
-    """Write rows and classes in one go."""
+def write_set(data: Path, labels: Path | None, n_rows: int, blocks: Iterator[Labelled], force: bool) -> None:
+    """Write rows and classes in one pass."""
 
     def fill(file: BinaryIO, classes: BinaryIO | None = None) -> None:
         with ExitStack() as stack:
@@ -86,7 +85,7 @@ def write(data: Path, labels: Path | None, n_rows: int, blocks: Iterator[Labelle
         if labels is None:
             write_whole(data, fill, overwrite=force)
             return
-        # the classes get their name when the rows have theirs
+        # the file of the classes appears only after that of the rows
         write_whole(
             labels,
             lambda classes: write_whole(data, lambda file: fill(file, classes), overwrite=force),

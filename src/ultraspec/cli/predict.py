@@ -1,4 +1,4 @@
-"""``ultraspec predict``: takes a model file and data, gives labels; memory does not grow with the rows."""
+"""``ultraspec predict``: reads a model and rows, writes labels. Memory does not grow with the number of rows."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 import numpy as np
 
 from ultraspec import load
-from ultraspec.cli import _targets
-from ultraspec.cli._data import Sizes, label_blocks
+from ultraspec.cli import _outputs
 from ultraspec.cli._errors import about
-from ultraspec.cli._input import Input
-from ultraspec.cli._screen import Screen, duration, listing
+from ultraspec.cli._input import DataFile
+from ultraspec.cli._labelling import ClusterSizes, label_blocks
+from ultraspec.cli._screen import Screen, duration, format_sizes
 from ultraspec.cli._writers import write_columns
 
 
-def run(path: Path, source: Input, target: Path, *, jobs: int | None, force: bool, screen: Screen) -> None:
+def run(path: Path, source: DataFile, target: Path, *, n_jobs: int | None, force: bool, screen: Screen) -> None:
     """Label the rows of a file."""
-    model = load_model(path, jobs)
+    model = load_model(path, n_jobs)
     with source.open(screen, feature_names(model)) as rows:
         types: dict[str, Any] = {"label": np.int32}
         if getattr(model, "_majority", None) is not None:
             types["confidence"] = np.float32
-        room = _targets.label_room(target, rows.n_rows, confidence="confidence" in types)
-        _targets.check_room({target: room})
+        n_bytes = _outputs.label_bytes(target, rows.n_rows, confidence="confidence" in types)
+        _outputs.check_disk_space({target: n_bytes})
         started = time.perf_counter()
-        sizes = Sizes(model.n_clusters_)
-        with about(source.path), closing(label_blocks(model, rows, screen.reporter("predict"))) as found:
-            write_columns(target, rows.n_rows, types, sizes.of(found), force=force)
+        sizes = ClusterSizes(model.n_clusters_)
+        with about(source.path), closing(label_blocks(model, rows, screen.reporter("predict"))) as blocks:
+            write_columns(target, rows.n_rows, types, sizes.count(blocks), force=force)
         seconds = time.perf_counter() - started
     facts = {
         "command": "predict",
@@ -44,20 +44,19 @@ def run(path: Path, source: Input, target: Path, *, jobs: int | None, force: boo
         facts,
         [
             ("Rows", f"{rows.n_rows:,}"),
-            ("Sizes", listing(sizes.counts)),
+            ("Sizes", format_sizes(sizes.counts)),
             ("Time", duration(seconds)),
             ("Labels", str(target)),
         ],
     )
 
 
-def load_model(path: Path, jobs: int | None) -> Any:
-    """A model from a file, to run on so many threads."""
-    model = load(path)
-    return model.set_params(n_jobs=jobs)
+def load_model(path: Path, n_jobs: int | None) -> Any:
+    """Load a model, and set the number of threads."""
+    return load(path).set_params(n_jobs=n_jobs)
 
 
 def feature_names(model: Any) -> list[str] | None:
-    """Names of the columns that a model was fitted on, if they had any."""
+    """Return the names of the features that a model was fitted on, if they had names."""
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]

@@ -1,25 +1,25 @@
-"""``ultraspec report``: takes a model file and data, gives the page about them."""
+"""``ultraspec report``: reads a model and rows, writes a report."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from ultraspec.cli._errors import about, blaming
-from ultraspec.cli._input import Input
+from ultraspec.cli._input import DataFile
 from ultraspec.cli._screen import Screen
-from ultraspec.cli.fit import repeat
+from ultraspec.cli.fit import repeat_command
 from ultraspec.cli.predict import feature_names, load_model
 from ultraspec.report import write
 
 
 def run(
-    path: Path, source: Input, target: Path, *, title: str | None, jobs: int | None, force: bool, screen: Screen
+    path: Path, source: DataFile, target: Path, *, title: str | None, n_jobs: int | None, force: bool, screen: Screen
 ) -> None:
-    """Draw a model and the rows of a file."""
-    model = load_model(path, jobs)
+    """Write a report on a model and the rows of a file."""
+    model = load_model(path, n_jobs)
     opened = source.open(screen, feature_names(model))
     with opened as rows, screen.watching(model), about(source.path), blaming(target):
-        write(model, rows, target, title=title, code=repeat(model, source, rows.n_rows), overwrite=force)
+        write(model, rows, target, title=title, code=repeat_command(model, source, rows.n_rows), overwrite=force)
     facts = {
         "command": "report",
         "rows": rows.n_rows,

@@ -1,4 +1,4 @@
-"""Labels of the commands: rows labelled block by block, and counted."""
+"""Labels in blocks: label rows with a fitted model, count the rows of each cluster."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from ultraspec.engines.progress import Reporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows
 
-COUNT_ROWS = 2**22
-SHARE = 8  # blocks per thread that are labelled before they are written
+BLOCK_ROWS = 2**22
+BLOCKS_PER_THREAD = 8  # that are labelled before they are written
 
 
 def label_blocks(model: Any, rows: Rows, reporter: Reporter) -> Generator[tuple[npt.NDArray[Any], ...]]:
-    """Labels of rows by a fitted model, in order, a few blocks at a time: nothing that grows with the rows is kept.
+    """Label rows with a fitted model, in order; memory does not grow with the number of rows.
 
-    With the labels of an ensemble comes the confidence in them.
+    Yields
+    ------
+    tuple of ndarray
+        Labels of a block of rows and, for an ensemble, their confidence.
     """
     backed = getattr(model, "_majority", None) is not None
     source = open_input(model, rows, reset=False)
@@ -32,28 +35,34 @@ def label_blocks(model: Any, rows: Rows, reporter: Reporter) -> Generator[tuple[
 
     with ThreadEngine(model.n_jobs) as engine, reporter.phase("labels"):
         reporter.begin_pass(len(spans))
-        step = SHARE * engine.n_jobs
+        step = BLOCKS_PER_THREAD * engine.n_jobs
         for first in range(0, len(spans), step):
-            for found in engine.map(label, spans[first : first + step]):
+            for labels in engine.map(label, spans[first : first + step]):
                 reporter.advance()
-                yield found
+                yield labels
             reporter.measure()
 
 
-def slices(*columns: Any) -> Iterator[tuple[npt.NDArray[Any], ...]]:
-    """Columns that are arrays, also memory-mapped ones, in blocks."""
-    for start in range(0, len(columns[0]), COUNT_ROWS):
-        yield tuple(np.asarray(column[start : start + COUNT_ROWS]) for column in columns)
+def split_blocks(*columns: Any) -> Iterator[tuple[npt.NDArray[Any], ...]]:
+    """Split columns, which may be memory-mapped, into blocks of rows."""
+    for start in range(0, len(columns[0]), BLOCK_ROWS):
+        yield tuple(np.asarray(column[start : start + BLOCK_ROWS]) for column in columns)
 
 
-class Sizes:
-    """Counts rows per cluster as they pass by."""
+class ClusterSizes:
+    """Numbers of rows per cluster, counted while blocks of labels pass through.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters.
+    """
 
     def __init__(self, n_clusters: int) -> None:
         self.counts = np.zeros(n_clusters, dtype=np.int64)
 
-    def of(self, blocks: Iterator[tuple[npt.NDArray[Any], ...]]) -> Iterator[tuple[npt.NDArray[Any], ...]]:
-        """The same blocks; their first column is counted."""
+    def count(self, blocks: Iterator[tuple[npt.NDArray[Any], ...]]) -> Iterator[tuple[npt.NDArray[Any], ...]]:
+        """Pass blocks on; count the labels, which are the first column."""
         for block in blocks:
             self.counts += np.bincount(block[0], minlength=len(self.counts))
             yield block

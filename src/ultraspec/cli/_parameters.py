@@ -1,0 +1,209 @@
+"""Options for the parameters of the estimators, generated from their signatures and docstrings.
+
+Both are read from the source files: importing the estimators takes longer than showing a help page.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from ultraspec.cli._options import ENSEMBLE, METHOD, PANELS, RUN, option, parse_integer, parse_integers, parse_number
+
+HIDDEN = ("verbose",)  # --quiet takes its place
+REQUIRED = ("n_clusters",)
+OPTIONS = {"n_clusters": "-k", "random_state": "--seed"}  # shorter names, for messages and examples
+SHORT = {"n_representatives": "-p", "n_estimators": "-m", "n_jobs": "-j"}
+IN_PANEL = {"checkpoint": RUN, "random_state": RUN, "n_jobs": RUN}
+IF_NONE = {"random_state": "a new seed, which is printed", "n_jobs": "all cores", "graph_rows": "all rows"}
+
+ENTRY = re.compile(r"^(\w+) : (.+?)(?:, default=(.+))?\n((?: {4}.*\n?)+)", re.MULTILINE)  # of a numpydoc section
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of an estimator.
+
+    Parameters
+    ----------
+    name : str
+        Name in Python.
+    type : str
+        Type according to the docstring.
+    default : object
+        Default value according to the docstring.
+    summary : str
+        First sentence of the description.
+    """
+
+    name: str
+    type: str = "str"
+    default: Any = None
+    summary: str = ""
+
+    @property
+    def strings(self) -> list[str]:
+        """Strings that the type line allows."""
+        return re.findall(r'"([^"]*)"', self.type)
+
+    @property
+    def kinds(self) -> list[str]:
+        """Names of types in the type line."""
+        return re.findall(r"\w+", re.sub(r'"[^"]*"', "", self.type))
+
+    @property
+    def flags(self) -> list[str]:
+        """Names of the option, the short ones first."""
+        name = self.name.replace("_", "-")
+        long = f"--{name}/--no-{name}" if "bool" in self.kinds else f"--{name}"
+        return [*(names[self.name] for names in (SHORT, OPTIONS) if self.name in names), long]
+
+    @property
+    def metavar(self) -> str | None:
+        """Placeholder of the value in the help."""
+        if "tuple" in self.kinds:
+            return "N,N"
+        values = {"int": "N", "float": "X", "path": "PATH", "bool": None}
+        value = next((values[kind] for kind in self.kinds if kind in values), "NAME")
+        return "|".join([value, *self.strings]) if value == "N" else value
+
+    @property
+    def help(self) -> str:
+        """First sentence of the description, with options for parameters, and the choices."""
+        text = re.sub(r"`(\w+)`", lambda found: option_name(found[1]), self.summary)
+        if self.strings and "int" not in self.kinds:
+            *others, last = self.strings
+            text = f"{text.removesuffix('.')}: {', '.join(others)} or {last}."
+        return text
+
+    @property
+    def shown_default(self) -> str | None:
+        """Default value as it is written on the command line; None for a parameter that must be given."""
+        if self.name in REQUIRED:
+            return None
+        return IF_NONE.get(self.name) if self.default is None else format_value(self.default)
+
+    def parse(self, text: str) -> Any:
+        """Convert what the user writes to a value of the parameter's type."""
+        if text.strip().lower() in self.strings:
+            return text.strip().lower()
+        if "tuple" in self.kinds:
+            return parse_integers(text)
+        if "int" in self.kinds:
+            return parse_integer(text, self.strings)
+        if "float" in self.kinds:
+            return parse_number(text)
+        if self.strings:
+            raise typer.BadParameter(f"it must be one of {', '.join(map(repr, self.strings))}, got {text!r}.")
+        return text
+
+    def write(self, value: Any) -> list[str]:
+        """Write the option with a value, as arguments of a command."""
+        if "bool" in self.kinds:
+            return [self.flags[-1].split("/")[0 if value else 1]]
+        return [option_name(self.name), format_value(value)]
+
+    def option(self, panel: str) -> Any:
+        """Build the typer option."""
+        more: dict[str, Any] = {"metavar": self.metavar}
+        if "bool" not in self.kinds:
+            more["parser"] = self.parse
+        if self.strings:
+            more["autocompletion"] = lambda: self.strings
+        return option(*self.flags, panel=panel, help=self.help, default=self.shown_default, **more)
+
+
+def option_name(parameter: str) -> str:
+    """Return the option that stands for a parameter.
+
+    Examples
+    --------
+    >>> option_name("n_init"), option_name("n_clusters")
+    ('--n-init', '-k')
+    """
+    return OPTIONS.get(parameter, "--" + parameter.replace("_", "-"))
+
+
+def format_value(value: Any) -> str:
+    """Write the value of a parameter as the command line reads it.
+
+    Examples
+    --------
+    >>> format_value((20, 60)), format_value(0.001)
+    ('20,60', '0.001')
+    """
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+def read_parameters(source: str, estimator: str) -> dict[str, Parameter]:
+    """Read the parameters of a class from the source of its module.
+
+    Parameters
+    ----------
+    source : str
+        Text of the module.
+    estimator : str
+        Name of the class, which has a numpydoc docstring and an ``__init__``.
+
+    Returns
+    -------
+    dict of str to Parameter
+        In the order of the signature.
+    """
+    body = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == estimator)
+    entries = {entry[0]: entry[1:] for entry in ENTRY.findall(ast.get_docstring(body) or "")}
+    init = next(node for node in body.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
+    found = {}
+    for argument in (*init.args.args[1:], *init.args.kwonlyargs):
+        kind, default, description = entries.get(argument.arg, ("str", "", ""))
+        sentence = re.match(r".*?(\.(?= |$)|$)", " ".join(description.split()))
+        found[argument.arg] = Parameter(
+            argument.arg, kind, ast.literal_eval(default or "None"), sentence[0] if sentence else ""
+        )
+    return found
+
+
+@functools.cache
+def parameters_of(estimator: str) -> dict[str, Parameter]:
+    """Return the parameters of USPEC or USENC that have options, without importing the class."""
+    source = resources.files("ultraspec").joinpath(f"{estimator.lower()}.py").read_text(encoding="utf-8")
+    return {name: found for name, found in read_parameters(source, estimator).items() if name not in HIDDEN}
+
+
+def with_estimator_options(command: F) -> F:
+    """Let typer see an option for each parameter of the estimators where `command` takes ``**parameters``."""
+    fields = [
+        field.replace(kind=field.KEYWORD_ONLY)
+        for field in inspect.signature(command, eval_str=True).parameters.values()
+        if field.kind is not field.VAR_KEYWORD
+    ]
+    shared = parameters_of("USPEC")
+    for name, parameter in {**parameters_of("USENC"), **shared}.items():
+        panel = IN_PANEL.get(name, METHOD if name in shared else ENSEMBLE)
+        made = parameter.option(panel)
+        annotation: Any = Annotated[bool | None, made] if "bool" in parameter.kinds else Annotated[Any, made]
+        default = inspect.Parameter.empty if name in REQUIRED else None
+        fields.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+    fields.sort(key=lambda field: PANELS.index(field.annotation.__metadata__[0].rich_help_panel))
+    command.__signature__ = inspect.Signature(fields)  # type: ignore[attr-defined]
+    return command
+
+
+def stray_options(parameters: dict[str, Any], ensemble: bool) -> list[str]:
+    """List the options that were given but belong to the other estimator."""
+    known = parameters_of("USENC" if ensemble else "USPEC")
+    return [option_name(name) for name, value in parameters.items() if value is not None and name not in known]
+
+
+Seed = Annotated[Any, parameters_of("USPEC")["random_state"].option(RUN)]
+NJobs = Annotated[Any, parameters_of("USPEC")["n_jobs"].option(RUN)]
