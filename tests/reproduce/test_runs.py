@@ -321,7 +321,7 @@ def parquet(folder):
         (["table4", "--jobs", "0"], "--jobs must be at least 1"),
         (["table4", "--memory-limit", "much"], "--memory-limit must be an amount of memory such as 16GB"),
         (["table4", "--time-limit", "-1"], "--time-limit must be a number of seconds"),
-        (["table4", "--datasets", "a,,b"], "--datasets must be names"),
+        (["table4", "--datasets", "a,,b"], "'--datasets': it must be names"),
         (["table4", "-o", "my_module.py"], "my_module.py"),
         ([], "Missing argument"),
     ],
