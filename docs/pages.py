@@ -131,7 +131,8 @@ def run_python(example: Example, names: dict[str, Any], where: str) -> str:
 
 def from_ultraspec(warned: warnings.WarningMessage) -> bool:
     """Whether it is of the kinds that ultraspec warns with."""
-    return warned.category.__name__ in ("UserWarning", "ConvergenceWarning")
+    kind = warned.category
+    return kind.__name__ in ("UserWarning", "ConvergenceWarning") or kind.__module__.startswith("ultraspec.")
 
 
 def run_commands(code: str) -> str:

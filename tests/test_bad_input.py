@@ -60,7 +60,7 @@ def test_nan_and_infinity_are_refused_with_their_place(value, name, d, dtype, co
     broken = X.copy()
     broken[777, 2] = value
     broken[800:, 1] = value
-    message = f"Input X contains {name} in column 2, row 777. Drop or impute such rows first"
+    message = f"X contains {name} in column 2, row 777. Drop or impute such rows first"
     with raises(message):
         USPEC(4, metric=metric, random_state=0).fit(container(broken))
     model = USPEC(4, metric=metric, random_state=0).fit(container(X))
@@ -80,14 +80,14 @@ def test_nan_in_a_frame_is_named_by_its_column(frame):
     model = USPEC(4, random_state=0).fit(fine)
     columns["body height"] = np.where(np.arange(1000) == 77, np.nan, X[:, 1])
     for call in (USPEC(4).fit, model.predict, model.transform):
-        with raises("Input X contains NaN in column 'body height', row 77."):
+        with raises("X contains NaN in column 'body height', row 77."):
             call(frame(columns))
 
 
 def test_missing_values_of_pandas_are_refused():
     X = pd.DataFrame(blobs()[0], columns=list("abc"))
     X["d"] = pd.array([1] * 9 + [None] + [1] * 990, dtype="Int64")
-    with raises("Input X contains NaN in column 'd', row 9."):
+    with raises("X contains NaN in column 'd', row 9."):
         USPEC(4).fit(X)
 
 
@@ -331,14 +331,14 @@ def test_the_zero_row_is_named_where_representatives_come_from_a_sample(selectio
         (np.array([["a", "b"]] * 10), "Convert your data to numeric values explicitly"),
         ([["a", "b"]] * 10, "Convert your data to numeric values explicitly"),
         (pd.DataFrame({"a": ["x"] * 10, "b": range(10)}), "X: column 'a' ("),
-        (pd.DataFrame({"a": ["x"] * 10, "b": range(10)}), ") must hold numbers. Pass X[['b']], which do, or turn"),
+        (pd.DataFrame({"a": ["x"] * 10, "b": range(10)}), ") must hold numbers. Pass X[['b']], which do, or convert"),
         (pd.DataFrame({"a": pd.date_range("2020", periods=10), "b": range(10)}), "X: column 'a' (datetime64["),
         (pd.DataFrame({"a": pd.timedelta_range("1s", periods=10), "b": range(10)}), "X: column 'a' (timedelta64["),
         (
             pd.DataFrame({"a": pd.Categorical(["x"] * 10), "b": range(10)}),
             "X: column 'a' (category) must hold numbers.",
         ),
-        (pd.DataFrame({"a": ["x"] * 10}), "must hold numbers. Turn these into numbers first."),
+        (pd.DataFrame({"a": ["x"] * 10}), "must hold numbers. Convert these to numbers first."),
         (pl.DataFrame({"a": ["x"] * 10, "b": range(10)}), "X: column 'a' (String) must hold numbers."),
         (pl.DataFrame({"a": ["7"] * 10, "b": range(10)}), "X: column 'a' (String) must hold numbers."),
         (pd.DataFrame({"a": pd.Series(["7"] * 10, dtype=object), "b": range(10)}), "column 'a' (object) must hold"),
@@ -476,8 +476,8 @@ def test_outliers_that_change_little_are_no_reason_to_warn():
 
 
 def integers(name, least, other=""):
-    """Values that a whole number from `least` on must not have, and what is said of them."""
-    wanted = re.escape(f"{name} must be a whole number >= {least}") + f".*{re.escape(other)}.*got "
+    """Values that an integer from `least` on must not have, and what is said of them."""
+    wanted = re.escape(f"{name} must be an integer >= {least}") + f".*{re.escape(other)}.*got "
     for value in (least - 1, -7):
         yield name, value, ValueError, f"{wanted}{value}"
     for value in (2.0, np.float64(3), True, None, "many", [3]):
@@ -498,12 +498,12 @@ PARAMETERS = [
     ("regularization", np.inf, ValueError, "regularization must be a finite number >= 0, got inf"),
     ("regularization", None, TypeError, "regularization must be a finite number >= 0, got None"),
     ("regularization", True, TypeError, "regularization must be a finite number >= 0, got True"),
-    ("random_state", -1, ValueError, "random_state must not be negative, got -1"),
-    ("random_state", 1.0, TypeError, "random_state must be None, a whole number, .*got 1.0"),
-    ("random_state", "seed", TypeError, "random_state must be None, a whole number, .*got 'seed'"),
-    ("n_jobs", 0, ValueError, "n_jobs must not be 0: pass a number of threads, or None for every core"),
-    ("n_jobs", 1.5, TypeError, r"n_jobs must be a whole number.*\(not 0\) or None, got 1.5"),
-    ("n_jobs", "all", TypeError, r"n_jobs must be a whole number.*\(not 0\) or None, got 'all'"),
+    ("random_state", -1, ValueError, "random_state must be a non-negative integer, .* or None, got -1"),
+    ("random_state", 1.0, TypeError, "random_state must be a non-negative integer, .* or None, got 1.0"),
+    ("random_state", "seed", TypeError, "random_state must be a non-negative integer, .* or None, got 'seed'"),
+    ("n_jobs", 0, ValueError, "n_jobs must be a non-zero integer .* or None, got 0"),
+    ("n_jobs", 1.5, TypeError, r"n_jobs must be a non-zero integer .* or None, got 1.5"),
+    ("n_jobs", "all", TypeError, r"n_jobs must be a non-zero integer .* or None, got 'all'"),
 ]
 
 

@@ -329,18 +329,18 @@ def test_documents():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"n_estimators": 0}, ValueError, "n_estimators must be a whole number >= 1, got 0"),
-        ({"n_estimators": 2.5}, TypeError, "n_estimators must be a whole number"),
+        ({"n_estimators": 0}, ValueError, "n_estimators must be an integer >= 1, got 0"),
+        ({"n_estimators": 2.5}, TypeError, "n_estimators must be an integer"),
         ({"base_clusters": 30}, TypeError, r"base_clusters must be a pair \(fewest, most\), got 30"),
         ({"base_clusters": (1, 2, 3)}, TypeError, "base_clusters must be a pair"),
-        ({"base_clusters": (0, 3)}, ValueError, r"base_clusters\[0\] must be a whole number >= 1"),
-        ({"base_clusters": (9, 3)}, ValueError, r"a pair \(fewest, most\), got \(9, 3\): the smaller"),
+        ({"base_clusters": (0, 3)}, ValueError, r"base_clusters\[0\] must be an integer >= 1"),
+        ({"base_clusters": (9, 3)}, ValueError, r"a pair \(fewest, most\), got \(9, 3\). The smaller"),
         (
             {"n_representatives": 50},
             ValueError,
             r"base_clusters=\(20, 60\) asks for more clusters than n_representatives=50",
         ),
-        ({"base_max_iter": 0}, ValueError, "base_max_iter must be a whole number >= 1"),
+        ({"base_max_iter": 0}, ValueError, "base_max_iter must be an integer >= 1"),
         ({"consensus": "vote"}, ValueError, "consensus must be one of 'transfer_cut', 'average', got 'vote'"),
         (
             {"n_clusters": 1000, "n_estimators": 3},
@@ -348,7 +348,7 @@ def test_documents():
             "n_clusters=1000 is more than the 3 members with",
         ),
         ({"metric": "manhattan"}, ValueError, "metric must be one of"),
-        ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be a non-zero integer"),
     ],
 )
 def test_wrong_parameters_are_refused(options, error, message):
@@ -360,7 +360,7 @@ def test_bad_rows_are_refused():
     X, _ = blobs()
     broken = X.copy()
     broken[7, 1] = np.nan
-    with pytest.raises(ValueError, match="Input X contains NaN in column 1, row 7"):
+    with pytest.raises(ValueError, match="X contains NaN in column 1, row 7"):
         fit(broken)
     with pytest.raises(ValueError, match="n_samples=3 rows cannot make n_clusters=4 clusters"):
         fit(X[:3])

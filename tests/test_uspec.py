@@ -564,12 +564,12 @@ def test_cut_after_pickling_needs_the_rows(model):
 @pytest.mark.parametrize(
     ("k", "error", "message"),
     [
-        (0, ValueError, "n_clusters must be a whole number >= 1, got 0"),
-        (-2, ValueError, "n_clusters must be a whole number >= 1, got -2"),
+        (0, ValueError, "n_clusters must be an integer >= 1, got 0"),
+        (-2, ValueError, "n_clusters must be an integer >= 1, got -2"),
         (61, ValueError, "keeps 60 eigenvectors, too few for n_clusters=61. Fit anew with n_clusters=61"),
-        (2.0, TypeError, "n_clusters must be a whole number >= 1, got 2.0"),
-        ("auto", TypeError, "n_clusters must be a whole number >= 1, got 'auto'"),
-        (True, TypeError, "n_clusters must be a whole number >= 1, got True"),
+        (2.0, TypeError, "n_clusters must be an integer >= 1, got 2.0"),
+        ("auto", TypeError, "n_clusters must be an integer >= 1, got 'auto'"),
+        (True, TypeError, "n_clusters must be an integer >= 1, got True"),
     ],
 )
 def test_cut_refuses_other_numbers(model, k, error, message):

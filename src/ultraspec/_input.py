@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
 
-from ultraspec._checks import warn_user
+from ultraspec._checks import Diagnostic, InvalidParameter, Notation, warn_user
 from ultraspec.engines.moments import measure_scaling
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import (
     ArrayRows,
     FileRows,
+    InvalidData,
     Rows,
     ScaledRows,
     SparseRows,
@@ -23,6 +25,91 @@ from ultraspec.rows import (
     is_lazy,
     open_file,
 )
+
+
+@dataclass(eq=False)
+class FeatureCountMismatch(InvalidData):
+    """Rows have another number of features than those that a model was fitted on.
+
+    Attributes
+    ----------
+    n_features : int
+        Number of features of the rows.
+    expected : int
+        Number of features of the model.
+    estimator : str
+        Class of the model.
+    """
+
+    n_features: int
+    expected: int
+    estimator: str
+
+    def problem(self, notation: Notation) -> str:
+        """Return a sentence that says what is wrong, in the words of scikit-learn."""
+        model = notation.estimator(self.estimator)
+        return (
+            f"{notation.data} has {self.n_features} features, but {model} is expecting {self.expected} features as "
+            "input."
+        )
+
+
+@dataclass(eq=False)
+class FeatureNamesMismatch(InvalidData):
+    """Rows have other feature names than those that a model was fitted on, or in another order.
+
+    Attributes
+    ----------
+    fitted : list of str
+        Names of the model's features.
+    given : list of str
+        Names of the rows' features.
+    """
+
+    fitted: list[str]
+    given: list[str]
+
+    def problem(self, notation: Notation) -> str:  # noqa: ARG002
+        """Return a text that says what is wrong, in the words of scikit-learn."""
+        lines = ["The feature names should match those that were passed during fit."]
+        for title, names in (
+            ("unseen at fit time", sorted(set(self.given) - set(self.fitted))),
+            ("seen at fit time, yet now missing", sorted(set(self.fitted) - set(self.given))),
+        ):
+            if names:
+                lines += [f"Feature names {title}:", *(f"- {name}" for name in names[:5]), *["- ..."][: len(names) - 5]]
+        if len(lines) == 1:
+            lines.append("Feature names must be in the same order as they were in fit.")
+        return "\n".join(lines)
+
+    def advice(self, notation: Notation) -> str:
+        """Return what to do."""
+        if set(self.given) == set(self.fitted):
+            return ""
+        columns = notation.argument("columns", ...)
+        return f"\nChoose the columns that were fitted{notation.python(', as in open_rows')}: {columns}."
+
+
+@dataclass(eq=False)
+class FeatureNamesIgnored(Diagnostic, UserWarning):
+    """Only one of the rows and the model has feature names, so names are not compared.
+
+    Attributes
+    ----------
+    estimator : str
+        Class of the model.
+    fitted_with_names : bool
+        Whether it is the model that has names.
+    """
+
+    estimator: str
+    fitted_with_names: bool
+
+    def problem(self, notation: Notation) -> str:
+        """Return a sentence that says what was ignored, in the words of scikit-learn."""
+        has = "does not have valid feature names" if self.fitted_with_names else "has feature names"
+        fitted = "with" if self.fitted_with_names else "without"
+        return f"{notation.data} {has}, but {notation.estimator(self.estimator)} was fitted {fitted} feature names"
 
 
 def open_rows(
@@ -109,7 +196,7 @@ def open_rows(
     True
     """
     if scale not in (None, "standard"):
-        raise ValueError(f"scale must be 'standard' or None, got {scale!r}.")
+        raise InvalidParameter("scale", scale, "'standard'", (None,))
     rows = open_file(path, columns, array=array, header=header, delimiter=delimiter, decimal=decimal)
     if scale is None:
         return rows
@@ -206,33 +293,11 @@ def _match_features(estimator: Any, rows: Rows) -> Rows:
     if fitted is not None and rows.names is not None:
         if rows.names == fitted.tolist():
             return rows
-        _check_names(fitted.tolist(), rows.names, in_order=not isinstance(rows, FileRows))
+        if set(rows.names) != set(fitted) or not isinstance(rows, FileRows):  # others cannot reorder columns
+            raise FeatureNamesMismatch(fitted.tolist(), rows.names)
         return rows.select(fitted.tolist())
     if rows.n_features != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {rows.n_features} features, but {kind} is expecting {estimator.n_features_in_} features as input."
-        )
-    if fitted is not None:
-        warn_user(f"X does not have valid feature names, but {kind} was fitted with feature names", UserWarning)
-    elif rows.names is not None:
-        warn_user(f"X has feature names, but {kind} was fitted without feature names", UserWarning)
+        raise FeatureCountMismatch(rows.n_features, int(estimator.n_features_in_), kind)
+    if (fitted is None) != (rows.names is None):
+        warn_user(FeatureNamesIgnored(kind, fitted_with_names=fitted is not None))
     return rows
-
-
-def _check_names(fitted: list[str], given: list[str], *, in_order: bool) -> None:
-    """Raise, in the words that users of scikit-learn know, where the names are others, or in another order."""
-    problems = [
-        f"Feature names {title}:\n" + "".join(f"- {name}\n" for name in names[:5]) + "- ...\n" * (len(names) > 5)
-        for title, names in (
-            ("unseen at fit time", sorted(set(given) - set(fitted))),
-            ("seen at fit time, yet now missing", sorted(set(fitted) - set(given))),
-        )
-        if names
-    ]
-    if problems:
-        problems.append("Choose the columns that were fitted, as in open_rows(path, columns=[...]).")
-    elif in_order and given != fitted:
-        problems.append("Feature names must be in the same order as they were in fit.")
-    if problems:
-        message = "The feature names should match those that were passed during fit.\n"
-        raise ValueError(message + "".join(problems))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ultraspec._checks import check_checkpoint, check_choice, check_integer, plain
+from ultraspec._checks import check_checkpoint, check_choice, check_integer, to_python
 from ultraspec._estimator import RowEstimator, all_or_nothing
 from ultraspec._input import open_input
 from ultraspec.cluster.linkage import Tree
@@ -338,7 +338,7 @@ class USPEC(RowEstimator):
         check_choice("discretize", self.discretize, DISCRETIZE)
         check_checkpoint(self.checkpoint)
         if self.graph_rows is not None:
-            check_integer("graph_rows", self.graph_rows, least=1, other=" or None")
+            check_integer("graph_rows", self.graph_rows, least=1, alternatives=(None,))
             if self.n_clusters != "auto" and self.graph_rows < self.n_clusters:
                 raise ValueError(
                     f"graph_rows={self.graph_rows} rows cannot make n_clusters={self.n_clusters} clusters. Raise "
@@ -364,7 +364,7 @@ class USPEC(RowEstimator):
     def _describe(self) -> dict[str, Any]:
         """What decides the labels beside data and seed, for a checkpoint."""
         parameters = {name: value for name, value in self.get_params().items() if name not in UNDECISIVE}
-        return {"estimator": "USPEC", **{name: plain(value) for name, value in parameters.items()}}
+        return {"estimator": "USPEC", **{name: to_python(value) for name, value in parameters.items()}}
 
     def _label_options(self) -> LabelOptions:
         return LabelOptions(self.discretize, int(self.n_init), int(self.max_iter))

@@ -168,24 +168,24 @@ def test_sparse_rows_and_frames(name):
 def test_nan_and_infinity_are_refused_with_their_place(name, value):
     X = blobs()[0]
     X[777, 2] = value
-    with pytest.raises(ValueError, match=r"Input X contains .* in column 2, row 777\. Drop or impute"):
+    with pytest.raises(ValueError, match=r"X contains .* in column 2, row 777\. Drop or impute"):
         make(name).fit(X)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"k": 0}, ValueError, "n_clusters must be a whole number >= 1"),
-        ({"k": 2.5}, TypeError, "n_clusters must be a whole number >= 1"),
-        ({"k": "auto"}, TypeError, "n_clusters must be a whole number"),
+        ({"k": 0}, ValueError, "n_clusters must be an integer >= 1"),
+        ({"k": 2.5}, TypeError, "n_clusters must be an integer >= 1"),
+        ({"k": "auto"}, TypeError, "n_clusters must be an integer"),
         ({"k": 2000}, ValueError, "n_samples=1000 rows cannot make n_clusters=2000 clusters"),
-        ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
-        ({"n_estimators": 0}, ValueError, "n_estimators must be a whole number >= 1"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be a non-zero integer"),
+        ({"n_estimators": 0}, ValueError, "n_estimators must be an integer >= 1"),
         ({"base_max_iter": 0}, ValueError, "base_max_iter must be"),
-        ({"base_clusters": 30}, TypeError, "base_clusters must be a pair (fewest, most), got 30. Pass (30, 30)"),
-        ({"base_clusters": (30, 20)}, ValueError, "(fewest, most), got (30, 20): the smaller number comes first"),
-        ({"base_clusters": (30, 0)}, ValueError, "base_clusters[1] must be a whole number >= 1"),
-        ({"random_state": -1}, ValueError, "random_state must not be negative"),
+        ({"base_clusters": 30}, TypeError, "base_clusters must be a pair (fewest, most), got 30 (int). Pass (30, 30)"),
+        ({"base_clusters": (30, 20)}, ValueError, "(fewest, most), got (30, 20). The smaller number comes first"),
+        ({"base_clusters": (30, 0)}, ValueError, "base_clusters[1] must be an integer >= 1"),
+        ({"random_state": -1}, ValueError, "random_state must be a non-negative integer"),
     ],
 )
 def test_bad_parameters(name, options, error, message):
@@ -301,8 +301,8 @@ def test_a_clustering_without_labels_changes_nothing(function):
         ([[-1, -1], [-1, -1]], 1, ValueError, "No row of base_labels has a label"),
         (np.empty((0, 3)), 1, ValueError, "base_labels is empty"),
         (scipy.sparse.eye(3), 1, TypeError, "sparse matrix"),
-        ([[0], [1]], 0, ValueError, "n_clusters must be a whole number >= 1"),
-        ([[0], [1]], "auto", TypeError, "n_clusters must be a whole number"),
+        ([[0], [1]], 0, ValueError, "n_clusters must be an integer >= 1"),
+        ([[0], [1]], "auto", TypeError, "n_clusters must be an integer"),
         ([[0], [1]], 3, ValueError, "2 rows cannot make n_clusters=3 clusters"),
     ],
 )

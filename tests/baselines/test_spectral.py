@@ -112,20 +112,20 @@ def test_sparse_rows(name):
 def test_nan_and_infinity_are_refused_with_their_place(name, value):
     X = blobs()[0]
     X[777, 2] = value
-    with pytest.raises(ValueError, match=r"Input X contains .* in column 2, row 777\. Drop or impute"):
+    with pytest.raises(ValueError, match=r"X contains .* in column 2, row 777\. Drop or impute"):
         make(name).fit(X)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"k": 0}, ValueError, "n_clusters must be a whole number >= 1"),
-        ({"k": 2.5}, TypeError, "n_clusters must be a whole number >= 1"),
-        ({"k": "auto"}, TypeError, "n_clusters must be a whole number"),
+        ({"k": 0}, ValueError, "n_clusters must be an integer >= 1"),
+        ({"k": 2.5}, TypeError, "n_clusters must be an integer >= 1"),
+        ({"k": "auto"}, TypeError, "n_clusters must be an integer"),
         ({"k": 2000}, ValueError, "n_samples=1000 rows cannot make n_clusters=2000 clusters"),
-        ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be a non-zero integer"),
         ({"max_iter": 0}, ValueError, "max_iter must be"),
-        ({"random_state": -1}, ValueError, "random_state must not be negative"),
+        ({"random_state": -1}, ValueError, "random_state must be a non-negative integer"),
     ],
 )
 def test_bad_parameters(name, options, error, message):
@@ -139,15 +139,15 @@ def test_bad_parameters(name, options, error, message):
     ("name", "options", "message"),
     [
         ("SC", {"assign_labels": "qr"}, "assign_labels must be one of 'orthogonal', 'kmeans', got 'qr'."),
-        ("SC", {"n_neighbors": 0}, "n_neighbors must be a whole number >= 1"),
+        ("SC", {"n_neighbors": 0}, "n_neighbors must be an integer >= 1"),
         ("ESCG", {"n_supernodes": 2}, "n_supernodes=2 is less than n_clusters=3"),
         ("Nystrom", {"sigma": 0.0}, "sigma must be larger than 0"),
         ("Nystrom", {"rcond": -1.0}, "rcond must be a finite number >= 0"),
-        ("Nystrom", {"n_landmarks": 0}, "n_landmarks must be a whole number >= 1"),
+        ("Nystrom", {"n_landmarks": 0}, "n_landmarks must be an integer >= 1"),
         ("LSC", {"selection": "hybrid"}, "selection must be one of 'kmeans', 'random'"),
         ("LSC", {"bandwidth": 1.0}, "bandwidth must be one of 'code', 'distance'"),
-        ("LSC", {"n_landmarks": 70_000}, "n_landmarks must be a whole number >= 1 and <= 65,535"),
-        ("FastESC", {"n_frequencies": 0}, "n_frequencies must be a whole number >= 1"),
+        ("LSC", {"n_landmarks": 70_000}, "n_landmarks must be an integer >= 1 and <= 65,535"),
+        ("FastESC", {"n_frequencies": 0}, "n_frequencies must be an integer >= 1"),
         ("FastESC", {"sigma": 0}, "sigma must be larger than 0"),
         ("EulerSC", {"alpha": 0}, "alpha must be larger than 0"),
         ("EulerSC", {"scaling": "unit"}, "scaling must be one of 'global', 'columns', 'none'"),

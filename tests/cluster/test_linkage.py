@@ -143,5 +143,5 @@ def test_bad_input():
         D[0, 1] = bad
         with pytest.raises(ValueError, match="finite"):
             agglomerate(D)
-    with pytest.raises(ValueError, match="n_clusters must be a whole number >= 1 and <= 2"):
+    with pytest.raises(ValueError, match="n_clusters must be an integer >= 1 and <= 2"):
         agglomerate(np.zeros((2, 2))).cut(3)

@@ -231,7 +231,7 @@ def test_other_input_is_refused_in_words():
     short = da.from_delayed(dask.delayed(X[:900]), (1_000, 2), np.float32)
     with pytest.raises(ValueError, match=r"A chunk has the shape \(900, 2\), but X says that it has 1,000 rows"):
         USPEC(3, n_representatives=50).fit(short)
-    with pytest.raises(TypeError, match="checkpoint must be a folder's path, a URL or None, got 3"):
+    with pytest.raises(TypeError, match="checkpoint must be the path of a folder, a URL or None, got 3"):
         USPEC(3, checkpoint=3).fit(X)
     with pytest.raises(ValueError, match=r"checkpoint='foo://a' cannot be opened: ValueError: Protocol not known"):
         USPEC(3, checkpoint="foo://a").fit(X)

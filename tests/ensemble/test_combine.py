@@ -604,24 +604,24 @@ def test_more_base_clusters_than_can_be_compared(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "value", "error", "message"),
     [
-        ("n_clusters", 0, ValueError, r"n_clusters must be a whole number >= 1 or 'auto', got 0\."),
-        ("n_clusters", -1, ValueError, r"n_clusters must be a whole number >= 1 or 'auto', got -1\."),
-        ("n_clusters", 2.0, TypeError, r"n_clusters must be a whole number >= 1 or 'auto', got 2\.0 \(float\)\."),
-        ("n_clusters", "2", TypeError, r"n_clusters must be a whole number >= 1 or 'auto', got '2' \(str\)\."),
-        ("n_clusters", None, TypeError, r"n_clusters must be a whole number >= 1 or 'auto', got None \(NoneType\)\."),
+        ("n_clusters", 0, ValueError, r"n_clusters must be an integer >= 1 or 'auto', got 0\."),
+        ("n_clusters", -1, ValueError, r"n_clusters must be an integer >= 1 or 'auto', got -1\."),
+        ("n_clusters", 2.0, TypeError, r"n_clusters must be an integer >= 1 or 'auto', got 2\.0 \(float\)\."),
+        ("n_clusters", "2", TypeError, r"n_clusters must be an integer >= 1 or 'auto', got '2' \(str\)\."),
+        ("n_clusters", None, TypeError, r"n_clusters must be an integer >= 1 or 'auto', got None \(NoneType\)\."),
         ("n_clusters", True, TypeError, r"n_clusters must be .* got True \(bool\)"),
-        ("n_init", 0, ValueError, r"n_init must be a whole number >= 1, got 0\."),
-        ("n_init", 1.5, TypeError, r"n_init must be a whole number >= 1, got 1\.5 \(float\)\."),
-        ("n_init", "auto", TypeError, r"n_init must be a whole number >= 1, got 'auto' \(str\)\."),
-        ("max_iter", 0, ValueError, r"max_iter must be a whole number >= 1, got 0\."),
-        ("max_iter", None, TypeError, r"max_iter must be a whole number >= 1, got None \(NoneType\)\."),
-        ("n_jobs", 0, ValueError, r"n_jobs must not be 0: pass a number of threads, or None for every core\."),
-        ("n_jobs", 1.0, TypeError, r"n_jobs must be a whole number .*\(not 0\) or None, got 1\.0 \(float\)\."),
+        ("n_init", 0, ValueError, r"n_init must be an integer >= 1, got 0\."),
+        ("n_init", 1.5, TypeError, r"n_init must be an integer >= 1, got 1\.5 \(float\)\."),
+        ("n_init", "auto", TypeError, r"n_init must be an integer >= 1, got 'auto' \(str\)\."),
+        ("max_iter", 0, ValueError, r"max_iter must be an integer >= 1, got 0\."),
+        ("max_iter", None, TypeError, r"max_iter must be an integer >= 1, got None \(NoneType\)\."),
+        ("n_jobs", 0, ValueError, r"n_jobs must be a non-zero integer .* or None, got 0\."),
+        ("n_jobs", 1.0, TypeError, r"n_jobs must be a non-zero integer .* or None, got 1\.0 \(float\)\."),
         ("regularization", -1e-3, ValueError, r"regularization must be a finite number >= 0, got -0\.001\."),
         ("regularization", np.nan, ValueError, r"regularization must be a finite number >= 0, got nan\."),
         ("regularization", "no", TypeError, r"regularization must be a finite number >= 0, got 'no' \(str\)\."),
-        ("random_state", -1, ValueError, r"random_state must not be negative, got -1\."),
-        ("random_state", "seed", TypeError, r"random_state must be None, a whole number, .* got 'seed'\."),
+        ("random_state", -1, ValueError, r"random_state must be a non-negative integer, .* or None, got -1\."),
+        ("random_state", "seed", TypeError, r"random_state must be a non-negative integer, .* got 'seed' \(str\)\."),
     ],
 )
 def test_refused_parameters(name, value, error, message):
@@ -808,7 +808,7 @@ def test_more_clusters_apart_than_auto_looks_at():
 @pytest.mark.parametrize("wrong", [np.array([2, 3]), np.zeros((4, 2), dtype=int), [2]])
 def test_a_number_of_clusters_that_is_an_array(wrong):
     labels = np.zeros((4, 2), dtype=int)
-    with pytest.raises(TypeError, match="n_clusters must be a whole number >= 1 or 'auto'"):
+    with pytest.raises(TypeError, match="n_clusters must be an integer >= 1 or 'auto'"):
         consensus(labels, wrong)
-    with pytest.raises(TypeError, match="n_clusters must be a whole number >= 1 or 'auto'"):
+    with pytest.raises(TypeError, match="n_clusters must be an integer >= 1 or 'auto'"):
         USENC(wrong).fit(labels)

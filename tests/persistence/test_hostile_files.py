@@ -253,7 +253,7 @@ PARAMETER_CHANGES = {
     "path": (put("../../etc/passwd", 1), "has no parameter '../../etc/passwd'"),
     "kind": (put("n_clusters", {"a": 1}), "parameter n_clusters has an unknown kind of value"),
     "nested": (put("n_clusters", [[3]]), "parameter n_clusters has an unknown kind of value"),
-    "list": (put("n_clusters", [3]), "not valid. n_clusters must be a whole number"),
+    "list": (put("n_clusters", [3]), "not valid. n_clusters must be an integer"),
     "word": (put("n_clusters", "many"), "not valid. n_clusters must be"),
     "negative": (put("n_neighbors", -1), "not valid. n_neighbors must be"),
     "true": (put("n_init", True), "not valid. n_init must be"),
@@ -267,7 +267,7 @@ PARAMETER_CHANGES = {
     "long seed": (put("random_state", 2**5000), "parameter random_state must be"),
     "verbose": (put("verbose", "loud"), "parameter verbose must be"),
     "threads": (put("n_jobs", 10**9), "parameter n_jobs is too large"),
-    "no threads": (put("n_jobs", 0), "not valid. n_jobs must not be 0"),
+    "no threads": (put("n_jobs", 0), "not valid. n_jobs must be a non-zero integer"),
 }
 ENSEMBLE_PARAMETER_CHANGES = {
     "folder": (put("checkpoint", "/home/you/.ssh"), "parameter checkpoint names a folder"),

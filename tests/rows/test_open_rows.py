@@ -210,8 +210,8 @@ def test_types_of_columns(tmp_path):
 # Choices that formats leave
 
 LEFT_OUT = "the first column has no name, so it was taken for the row numbers that pandas writes, and left out."
-AS_ROW = "was taken for the first row. If that is wrong, pass header=True; if it is right, header=False says so."
-AS_NAMES = "was taken for names. If that is wrong, pass header=False; if it is right, header=True says so."
+AS_ROW = "was taken for the first row. If that is wrong, pass header=True; if it is right, header=False silences this"
+AS_NAMES = "was taken for names. If that is wrong, pass header=False; if it is right, header=True silences this"
 
 
 def test_the_index_of_a_frame_is_no_feature(tmp_path):

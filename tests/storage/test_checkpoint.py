@@ -376,7 +376,7 @@ def test_home_folders_and_empty_names(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     make("~/run", n_estimators=2).fit(X)
     assert (tmp_path / "run" / "ensemble.json").exists()
-    with pytest.raises(ValueError, match="checkpoint is an empty string"):
+    with pytest.raises(ValueError, match="checkpoint must be the path of a folder, a URL or None, got ''"):
         make("").fit(X)
 
 

@@ -9,7 +9,7 @@ from ultraspec.engines.memory import available_bytes
 def check_max_pairs_bytes(value: int | None) -> None:
     """Raise unless the parameter `max_pairs_bytes` is None or a whole number."""
     if value is not None:
-        check_integer("max_pairs_bytes", value, least=1, other=" or None")
+        check_integer("max_pairs_bytes", value, least=1, alternatives=(None,))
 
 
 def check_pairs_memory(method: str, what: str, n_bytes: int, max_pairs_bytes: int | None, instead: str) -> None:

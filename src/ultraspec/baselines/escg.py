@@ -117,7 +117,7 @@ class ESCG(Baseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.n_supernodes is not None:
-            check_integer("n_supernodes", self.n_supernodes, least=1, other=" or None")
+            check_integer("n_supernodes", self.n_supernodes, least=1, alternatives=(None,))
             if self.n_supernodes < self.n_clusters:
                 raise ValueError(
                     f"n_supernodes={self.n_supernodes} is less than n_clusters={self.n_clusters}: clusters are cut "

@@ -93,7 +93,7 @@ def method(n_neighbors: int | None, n_steps: int | None, n_init: int, max_iter: 
     """PTGP with its parameters, which are checked."""
     for name, value in (("n_neighbors", n_neighbors), ("n_steps", n_steps)):
         if value is not None:
-            check_integer(name, value, least=1, other=" or None")
+            check_integer(name, value, least=1, alternatives=(None,))
     check_integer("n_init", n_init, least=1)
     check_integer("max_iter", max_iter, least=1)
 

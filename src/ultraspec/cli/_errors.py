@@ -95,12 +95,14 @@ def short_warnings(show: Callable[[str], None]) -> Iterator[None]:
 @contextmanager
 def about(path: Any) -> Iterator[None]:
     """Name the file where the library speaks of X."""
+    from ultraspec._checks import Diagnostic, Notation
+
+    notation = Notation()
+    notation.data = str(path)
     try:
         yield
-    except ValueError as error:
-        if not _X.search(str(error)) or not _raised_here(error.__traceback__):
-            raise
-        raise ValueError(_X.sub(lambda _: str(path), str(error))) from error
+    except Diagnostic as error:
+        raise ValueError(error.message(notation)) from error
 
 
 @contextmanager

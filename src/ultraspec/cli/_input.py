@@ -50,21 +50,23 @@ class DataFile:
             return self._open_chosen(path, fitted)
 
     def _open_chosen(self, path: Path, fitted: Sequence[str] | None) -> Rows:
+        from ultraspec.rows import ColumnNotFound
+
         columns = self.columns
         of_model = columns is None and fitted is not None and self._is_table(path)
         if of_model:
             columns = fitted
         try:
             return self._open(columns)
-        except ValueError as error:
-            if columns is None or "has no column name" not in str(error):
+        except ColumnNotFound as error:
+            if columns is None:  # a name is missing only where names were asked for
                 raise
             if not all(name.isdecimal() for name in columns):
                 if not of_model:
                     raise
-                from ultraspec._checks import listed
+                from ultraspec._checks import join_names
 
-                raise ValueError(f"{error} The model was fitted on {listed(columns)}.") from error
+                raise ValueError(f"{error} The model was fitted on {join_names(columns)}.") from error
         return self._open([int(name) for name in columns])
 
     def _open(self, columns: Sequence[str | int] | None) -> Rows:

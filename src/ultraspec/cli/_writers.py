@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import need
+from ultraspec._checks import import_optional
 from ultraspec.cli._errors import blaming
 from ultraspec.storage.atomic import write_whole
 
@@ -149,7 +149,7 @@ class _Npz(_Sink):
 
 class _Csv(_Sink):
     def __init__(self, file: BinaryIO, types: Types) -> None:
-        csv: Any = need("pyarrow.csv", "CSV files")
+        csv: Any = import_optional("pyarrow.csv", "CSV files")
         file.write((",".join(types) + "\n").encode())
         self._schema = _schema(types)
         options = csv.WriteOptions(include_header=False)
@@ -164,7 +164,7 @@ class _Csv(_Sink):
 
 class _Parquet(_Sink):
     def __init__(self, file: BinaryIO, types: Types) -> None:
-        parquet: Any = need("pyarrow.parquet", "Parquet files")
+        parquet: Any = import_optional("pyarrow.parquet", "Parquet files")
         self._schema = _schema(types)
         self._writer = parquet.ParquetWriter(_Lent(file), self._schema, compression="zstd")
         self._kept: list[tuple[Array, ...]] = []
@@ -221,12 +221,12 @@ class _Lent:
 
 
 def _schema(types: Types) -> Any:
-    pyarrow: Any = need("pyarrow", "tables")
+    pyarrow: Any = import_optional("pyarrow", "tables")
     return pyarrow.schema([(name, pyarrow.from_numpy_dtype(np.dtype(kind))) for name, kind in types.items()])
 
 
 def _table(schema: Any, columns: tuple[Array, ...]) -> Any:
-    pyarrow: Any = need("pyarrow", "tables")
+    pyarrow: Any = import_optional("pyarrow", "tables")
     plain = [
         np.ascontiguousarray(c, dtype=kind.to_pandas_dtype()) for c, kind in zip(columns, schema.types, strict=True)
     ]

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from ultraspec._checks import PYTHON
 from ultraspec.reproduce import declarations
 from ultraspec.reproduce.data import Prepared, prepare, read_file, stem_of
 from ultraspec.reproduce.declarations import DATASETS, METHODS, TABLES, Dataset, Method, Run, Table
 from ultraspec.reproduce.store import Row
 from ultraspec.reproduce.worker import Task, find
+from ultraspec.rows import InvalidSelection
 from ultraspec.rows.label_files import split_column
 
 
@@ -161,10 +163,11 @@ def own_dataset(text: str) -> Dataset:
     """A user's data set, ``path:label``, after a look whether it can be read."""
     try:
         read_file(text)
+    except InvalidSelection as error:  # whose advice is about parameters of open_rows
+        rule = "In --data FILE:LABEL, all columns but LABEL are features (of an .npz file: the only 2-d array)."
+        raise ValueError(f"--data {text}: {error.problem(PYTHON)} {rule}") from error
     except ValueError as error:
-        said, choice, _ = str(error).partition(" Choose ")  # of parameters, which --data has not
-        rule = " In --data FILE:LABEL, all columns but LABEL are features (of an .npz file: the only 2-d array)."
-        raise ValueError(f"--data {text}: {said}{rule if choice else ''}") from error
+        raise ValueError(f"--data {text}: {error}") from error
     path, _ = split_column(text)
     title = path.name.split(".")[0]
     if _plain(title) in {_plain(dataset.title) for dataset in DATASETS}:

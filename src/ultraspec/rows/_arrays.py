@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import MOST_SHOWN
+from ultraspec._checks import InvalidParameterType
 from ultraspec.rows._file import Array, Columns, FileRows
 from ultraspec.rows._matrix import MatrixRows
 from ultraspec.rows._pieces import MOST_PIECE_BYTES, PIECE_BYTES
 from ultraspec.rows._temporary import write_tiles
+from ultraspec.rows.errors import AmbiguousArray, ArrayNotFound, InvalidFile
 
 
 @dataclass(frozen=True)
@@ -34,37 +34,36 @@ class Found:
         return f"{' x '.join(map(str, self.shape)) or 'a single value'}, {self.dtype}"
 
 
-def check_matrix(label: str, found: Found) -> None:
-    """Raise unless an array is 2-d and holds numbers."""
+def check_matrix(path: Path, label: str, found: Found) -> None:
+    """Raise unless an array of the file at `path` is 2-d and holds numbers; `label` names it in messages."""
     if getattr(found.dtype, "kind", "O") not in "biuf":
         what = {"c": "complex numbers", "O": "Python objects (which are never loaded: they can run code)"}
-        raise ValueError(
-            f"{label} ({found}) must hold real numbers, not {what.get(found.dtype.kind, 'these')}. "
-            "Turn them into numbers first."
-        )
+        kind = what.get(found.dtype.kind, "these")
+        reason = f"has {label} ({found}) that must hold real numbers, not {kind}"
+        raise InvalidFile(path, reason, "Convert them to numbers first.")
     if len(found.shape) != 2:
-        raise ValueError(f"{label} ({found}) must be 2-d, rows x features, but is {len(found.shape)}-d. Reshape it.")
+        reason = f"has {label} ({found}) that must be 2-d, rows x features, but is {len(found.shape)}-d"
+        raise InvalidFile(path, reason, "Reshape it.")
 
 
 def choose_array(path: Path, arrays: Mapping[str, Found], wanted: str | None) -> str:
     """Name of the array that is wanted, or of the only 2-d one."""
-    shown = "; ".join(f"{name!r} ({found})" for name, found in itertools.islice(arrays.items(), MOST_SHOWN))
-    inside = f"It has {len(arrays)}: {shown}." if arrays else "It has none."
     if wanted is not None:
         if not isinstance(wanted, str):
-            raise TypeError(f"array must be the name of an array in the file, got {wanted!r}.")
+            raise InvalidParameterType("array", wanted, "the name of an array in the file")
         if wanted not in arrays:
-            raise ValueError(f"{path} has no array {wanted!r}. {inside}")
-        check_matrix(f"{path}: array {wanted!r}", arrays[wanted])
+            raise ArrayNotFound(wanted, path, arrays)
+        check_matrix(path, f"an array {wanted!r}", arrays[wanted])
         return wanted
     matrices = [name for name, found in arrays.items() if found.is_matrix]
     if len(matrices) == 1:
         return matrices[0]
     if len(arrays) == 1:
         name = next(iter(arrays))
-        check_matrix(f"{path}: array {name!r}", arrays[name])
-    many = "more than one 2-d array of numbers" if matrices else "no 2-d array of numbers"
-    raise ValueError(f"{path} has {many}. {inside}{' Choose one with array=...' if matrices else ''}")
+        check_matrix(path, f"an array {name!r}", arrays[name])
+    if matrices:
+        raise AmbiguousArray(path, arrays)
+    raise ArrayNotFound(None, path, arrays)
 
 
 def piece_bounds(n_rows: int, row_bytes: int, chunk_rows: int) -> npt.NDArray[np.int64]:

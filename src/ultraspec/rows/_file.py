@@ -13,8 +13,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import MOST_SHOWN, listed
+from ultraspec._checks import InvalidParameter, InvalidParameterType, join_names
 from ultraspec.rows._base import Rows
+from ultraspec.rows.errors import AmbiguousColumn, ColumnNotFound, InvalidFile, NotNumeric, UnreadableFile
 
 Array = npt.NDArray[Any]
 
@@ -43,7 +44,7 @@ class Columns:
     ) -> Columns:
         """Columns of the file at `path` that are `wanted`, by name or number; None for all."""
         if total == 0:
-            raise ValueError(f"{path} has no columns.")
+            raise InvalidFile(path, "has no columns")
         every = cls(np.arange(total), None if names is None else list(names), total)
         return every if wanted is None else every.pick(wanted, path)
 
@@ -56,30 +57,32 @@ class Columns:
     def places(self, wanted: Sequence[str | int], path: Path) -> list[int]:
         """Where among these columns the wanted ones are."""
         if isinstance(wanted, (str, bytes)) or not isinstance(wanted, Iterable):
-            raise TypeError(f"columns must be a list of names or numbers, got {wanted!r}.")
+            raise InvalidParameterType("columns", wanted, "a list of names or numbers")
         counts = Counter(self.names)
         known = {name: place for place, name in enumerate(self.names or ()) if counts[name] == 1}
         places = [known[name] if name in known else self._number(name, path) for name in wanted]
         if not places:
-            raise ValueError("columns is empty: choose at least one column, or leave it out to read all.")
+            raise InvalidParameter("columns", [], "a list of at least one column", hint="Leave it out to read all.")
         twice = [place for place, count in Counter(places).items() if count > 1]
         if twice:
             labels = twice if self.names is None else [self.names[place] for place in twice]
-            raise ValueError(f"columns names {listed(labels)} more than once.")
+            raise InvalidParameter(
+                "columns", list(wanted), f"distinct, but {join_names(labels)} appears more than once"
+            )
         return places
 
     def _number(self, name: Any, path: Path) -> int:
         """Check a column that is not one of the names."""
         if isinstance(name, str) and self.names is not None:
-            found = "more than one column" if name in self.names else "no column"
-            raise ValueError(f"{path} has {found} named {name!r}. Choose by name or number from {listed(self.names)}.")
-        last = len(self.numbers) - 1
+            if name in self.names:
+                raise AmbiguousColumn(name, path, self.names)
+            raise ColumnNotFound(name, path, self.names, len(self.numbers))
         if isinstance(name, str):
-            raise ValueError(f"{path} has no column names to find {name!r} among. Choose by numbers from 0 to {last}.")
+            raise ColumnNotFound(name, path, None, len(self.numbers))
         if isinstance(name, (bool, np.bool_)) or not isinstance(name, (int, np.integer)):
-            raise TypeError(f"columns must hold names or numbers, got {name!r} ({type(name).__name__}).")
-        if not 0 <= name <= last:
-            raise ValueError(f"{path} has no column {name}. Its columns have numbers from 0 to {last}.")
+            raise InvalidParameterType("columns", name, "a list of names or numbers")
+        if not 0 <= name < len(self.numbers):
+            raise ColumnNotFound(int(name), path, self.names, len(self.numbers))
         return int(name)
 
     @property
@@ -88,19 +91,12 @@ class Columns:
         return len(self.numbers) == self.total and bool((self.numbers == np.arange(self.total)).all())
 
 
-def refuse_non_numbers(path: Path, chosen: Sequence[str], types: Mapping[str, Any], numeric: Iterable[str]) -> None:
-    """Raise where chosen columns of a table hold no numbers; `types` of its columns are for the message."""
+def check_numeric_columns(path: Path, chosen: Sequence[str], types: Mapping[str, Any], numeric: Iterable[str]) -> None:
+    """Raise `NotNumeric` if columns that were chosen from a table are not `numeric`; `types` has all columns."""
     good = set(numeric)
-    bad = [name for name in chosen if name not in good]
+    bad = {name: types[name] for name in chosen if name not in good}
     if bad:
-        shown = ", ".join(f"{name!r} ({types[name]})" for name in bad[:MOST_SHOWN])
-        more = f" and {len(bad) - MOST_SHOWN} more" if len(bad) > MOST_SHOWN else ""
-        others = [name for name in types if name in good]
-        todo = f"Choose columns=[{listed(others)}], which do, or turn" if others else "Turn"
-        raise ValueError(
-            f"{path}: column{'s' if len(bad) > 1 else ''} {shown}{more} must hold numbers. {todo} these into numbers "
-            "first."
-        )
+        raise NotNumeric(bad, [name for name in types if name in good], path)
 
 
 @dataclass(frozen=True)
@@ -148,10 +144,7 @@ def readable(path: Path, kind: str, *errors: type[Exception], stamp: Stamp | Non
     except errors as error:
         if stamp is not None:
             stamp.check()
-        raise ValueError(
-            f"{path} cannot be read as {kind}; it may be damaged, incomplete or of another kind. "
-            f"{str(error) or type(error).__name__}"
-        ) from error
+        raise UnreadableFile(path, kind, str(error) or type(error).__name__) from error
 
 
 class FileRows(Rows):
@@ -173,7 +166,7 @@ class FileRows(Rows):
         self, path: Path, n_rows: int, columns: Columns, dtype: npt.DTypeLike, options: Mapping[str, Any] | None = None
     ) -> None:
         if n_rows == 0:
-            raise ValueError(f"{path} has no rows.")
+            raise InvalidFile(path, "has no rows")
         self.path, self.n_rows = path, n_rows
         self.dtype = np.dtype(np.uint8) if np.dtype(dtype) == bool else np.dtype(dtype)
         self._options, self._closed = dict(options or {}), False
@@ -237,7 +230,7 @@ class FileRows(Rows):
         return reopen, (str(self.path), chosen, self._options, self.n_rows, self.names)
 
     def __repr__(self) -> str:
-        names = "" if self.names is None else f": {listed(self.names)}"
+        names = "" if self.names is None else f": {join_names(self.names)}"
         shape = f"{self.n_rows:,} rows x {self.n_features:,} columns"
         return f"<{type(self).__name__} of {str(self.path)!r}, {shape}, {self.dtype}{names}>"
 
@@ -252,5 +245,5 @@ def reopen(
     if rows.n_rows != n_rows:
         raise OSError(f"{path} had {n_rows:,} rows when its source was pickled and has {rows.n_rows:,} now.")
     if rows.names != names:
-        raise OSError(f"{path} had other columns when its source was pickled: {listed(names or ())}.")
+        raise OSError(f"{path} had other columns when its source was pickled: {join_names(names or ())}.")
     return rows

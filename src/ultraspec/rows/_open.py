@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ultraspec._checks import InvalidParameter, InvalidParameterType
 from ultraspec.rows._base import Rows
 from ultraspec.rows.csv import CsvRows
+from ultraspec.rows.errors import InvalidFile, OptionNotApplicable, UnknownFormat
 from ultraspec.rows.hdf5 import open_hdf5
 from ultraspec.rows.npy import NpyRows
 from ultraspec.rows.npz import open_npz
@@ -46,14 +48,14 @@ def open_file(path: str | os.PathLike[str], columns: Sequence[str | int] | None 
     options = {name: value for name, value in given.items() if value is not None}
     for name in options:
         if name not in OPTIONS.get(opener, ()):
-            raise ValueError(f"{name}={options[name]!r} has no meaning for {file}. Leave it out.")
+            raise OptionNotApplicable(name, options[name], file)
     for name in ("delimiter", "decimal"):
         sign = options.get(name)
         if sign is not None and (not isinstance(sign, str) or len(sign) != 1):
-            raise ValueError(f"{name} must be one character, got {sign!r}.")
+            raise InvalidParameter(name, sign, "one character")
     header = options.get("header")
     if header is not None and not isinstance(header, bool):
-        raise TypeError(f"header must be True, False or None, got {header!r}.")
+        raise InvalidParameterType("header", header, "True, False", (None,))
     return opener(file, columns, **options)
 
 
@@ -68,15 +70,15 @@ def _opener(file: Path) -> Opener:
             return open_zarr
         if find_parts(file):
             return open_parquet
-        raise ValueError(f"{file} is a folder with neither Parquet files (*.parquet) nor a Zarr array in it.")
+        raise InvalidFile(file, "is a folder with neither Parquet files (*.parquet) nor a Zarr array in it")
     if not file.exists():
         raise FileNotFoundError(f"There is no file {file}.")
     if not file.is_file():
-        raise ValueError(f"{file} is not a regular file, so it cannot be read from the middle.")
+        raise InvalidFile(file, "is not a regular file, so it cannot be read from the middle")
     name = file.name.lower()
     known = [suffix for suffix in OPENERS if name.endswith(suffix)]
     if not known:
-        raise ValueError(f"{file} is of an unknown kind. Known are {', '.join(OPENERS)}, {FOLDERS}.")
+        raise UnknownFormat(file, [*OPENERS, FOLDERS])
     if file.stat().st_size == 0:
-        raise ValueError(f"{file} is empty.")
+        raise InvalidFile(file, "is empty")
     return OPENERS[known[-1]]

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import listed
+from ultraspec._checks import join_names
 from ultraspec.rows._base import Block
+from ultraspec.rows.errors import NotFinite, NotNumeric
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
 
@@ -25,16 +26,11 @@ def check_finite(raw: Block, numbers: Numbers, names: Sequence[str] | None) -> N
     if scipy.sparse.issparse(raw):
         at = int(np.flatnonzero(~np.isfinite(raw.data))[0])
         row, column = int(np.searchsorted(raw.indptr, at, side="right") - 1), int(raw.indices[at])
-        value = raw.data[at]
+        value = float(raw.data[at])
     else:
         row, column = (int(i) for i in np.argwhere(~np.isfinite(raw))[0])
-        value = raw[row, column]
-    what = "NaN" if np.isnan(value) else "infinity (inf)"
-    label = f"column {names[column]!r}" if names is not None else f"column {column}"
-    raise ValueError(
-        f"Input X contains {what} in {label}, row {numbers[row]}. "
-        "Drop or impute such rows first (for example with sklearn.impute.SimpleImputer)."
-    )
+        value = float(raw[row, column])
+    raise NotFinite(value, column if names is None else names[column], int(numbers[row]))
 
 
 def check_numeric_frame(X: Any) -> bool:
@@ -47,17 +43,13 @@ def check_numeric_frame(X: Any) -> bool:
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise ValueError(
-            f"X has more than one column named {listed(twice)}. Rename columns, or pass X.to_numpy(), which has no "
+            f"X has more than one column named {join_names(twice)}. Rename columns, or pass X.to_numpy(), which has no "
             "names."
         )
     bad = [place for place, kind in kinds.items() if not _holds_numbers(X, place, kind)]
     if bad:
         good = [names[place] for place in kinds if place not in bad]
-        shown = ", ".join(f"{names[place]!r} ({kinds[place]})" for place in bad[:12]) + ", ..." * (len(bad) > 12)
-        instead = f"Pass X[[{listed(good)}]], which do, or turn" if good else "Turn"
-        raise ValueError(
-            f"X: column{'s' * (len(bad) > 1)} {shown} must hold numbers. {instead} these into numbers first."
-        )
+        raise NotNumeric({names[place]: kinds[place] for place in bad}, good)
     return True
 
 

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from ultraspec._checks import need, warn_user
-from ultraspec.rows._file import Array, Columns, Stamp, refuse_non_numbers
+from ultraspec._checks import InvalidParameter, import_optional, warn_user
+from ultraspec.rows._file import Array, Columns, Stamp, check_numeric_columns
 from ultraspec.rows._matrix import MatrixRows, OpenFile
 from ultraspec.rows._temporary import TemporaryFile, tell
+from ultraspec.rows.errors import HeaderGuessed, IndexGuessed, InvalidFile, MalformedCsv, NotNumeric, UnreadableFile
 
 BLOCK_BYTES = (2**20, 2**24, 2**28)  # parsed at once: the least that lines fit into, as pyarrow reads 32 blocks ahead
 OTHER_DELIMITERS = ";\t| "
 LOOKED_AT = 2**16  # bytes of a file that cannot be read, for a hint
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-COMMA = "decimal=','"
 DECIMAL_COMMA = re.compile(r'"?[-+]?\d*,\d+(?:[eE][-+]?\d+)?"?')
 
 
@@ -44,15 +44,17 @@ class CsvRows(MatrixRows):
     ) -> None:
         sign = delimiter or ("\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ",")
         if decimal == sign:
-            raise ValueError(f"{sign!r} cannot both separate values and be the decimal sign. Pass delimiter=... too.")
+            raise InvalidParameter(
+                "decimal", decimal, "different from the delimiter", hint="Pass another delimiter, too."
+            )
         for block_bytes in BLOCK_BYTES:
             try:
                 table = _Table(path, sign, decimal or ".", block_bytes)
                 chosen, file, n_rows = _write_out(table, columns, header)
                 break
-            except _LongLineError as error:
+            except _LongLine as error:
                 if block_bytes == BLOCK_BYTES[-1]:
-                    raise ValueError(f"{path} has no lines of text, or too long ones. {error.__cause__}") from error
+                    raise InvalidFile(path, "has no lines of text, or too long ones", f"{error.__cause__}") from error
         if header is None and table.starts_with_numbers:
             header = chosen.names is not None  # what was guessed, for those who open it again
         options = {"header": header, "delimiter": delimiter, "decimal": decimal}
@@ -60,7 +62,7 @@ class CsvRows(MatrixRows):
         super().__init__(path, file, n_rows, chosen, np.float64, stored=chosen.numbers, options=given)
 
 
-class _LongLineError(ValueError):
+class _LongLine(Exception):
     """A line does not fit into a block."""
 
 
@@ -84,21 +86,12 @@ def _tell_guesses(table: _Table, *, guessed_names: bool | None, index_left_out: 
     """Warn where the first line or the first column was taken for something that it may not be."""
     line = ", ".join(table.first_line[:3]) + ", ..." * (len(table.first_line) > 3)
     if index_left_out:
-        warn_user(
-            f"{table.path}: the first column has no name, so it was taken for the row numbers that pandas writes, and "
-            "left out. To read it too, choose columns by number, as in columns=[0, 1].",
-            UserWarning,
-        )
+        warn_user(IndexGuessed(table.path))
     doubtful = len(set(table.first_line)) == len(table.first_line) and all(
         map(str.isdecimal, filter(None, table.first_line))
     )
     if guessed_names is not None and doubtful:
-        taken = "names" if guessed_names else "the first row"
-        warn_user(
-            f"{table.path}: the first line ({line}) holds whole numbers and was taken for {taken}. If that is wrong, "
-            f"pass header={not guessed_names}; if it is right, header={guessed_names} says so.",
-            UserWarning,
-        )
+        warn_user(HeaderGuessed(table.path, line, guessed_names))
 
 
 def _has_names(table: _Table) -> bool:
@@ -135,8 +128,8 @@ class _Table:
     """
 
     def __init__(self, path: Path, delimiter: str, decimal: str, block_bytes: int) -> None:
-        self._csv: Any = need("pyarrow.csv", "CSV files")
-        self._arrow: Any = need("pyarrow", "CSV files")
+        self._csv: Any = import_optional("pyarrow.csv", "CSV files")
+        self._arrow: Any = import_optional("pyarrow", "CSV files")
         self.path, self._delimiter, self._decimal, self._block_bytes = path, delimiter, decimal, block_bytes
         self._stamp = Stamp.of(path)
         self._refuse_utf_16()
@@ -155,10 +148,12 @@ class _Table:
         types = dict(zip(labels, self._types, strict=True))
         numeric = [label for label, kind in zip(labels, self._types, strict=True) if self._is_numeric(kind)]
         try:
-            refuse_non_numbers(self.path, [labels[number] for number in chosen.numbers], types, numeric)
-        except ValueError as error:
-            hint = self._hint()
-            raise (ValueError(f"{self.path} has columns without numbers.{hint}") if hint else error) from None
+            check_numeric_columns(self.path, [labels[number] for number in chosen.numbers], types, numeric)
+        except NotNumeric as error:
+            options, hint = self._suggest()
+            if options or hint:
+                raise MalformedCsv(self.path, "has columns without numbers", options, hint) from error
+            raise
 
     def _is_numeric(self, kind: Any) -> bool:
         types = self._arrow.types
@@ -200,10 +195,7 @@ class _Table:
     def _refuse_utf_16(self) -> None:
         start = self._start()[:200]
         if start.startswith(UTF_16) or b"\0" in start:
-            raise ValueError(
-                f"{self.path} is not text in UTF-8, but in UTF-16 or no text at all. Save it as UTF-8 first, for "
-                f"example: iconv -f UTF-16 -t UTF-8 {self.path.name} > utf8.csv"
-            )
+            raise self._not_utf_8("is not text in UTF-8, but in UTF-16 or no text at all", "UTF-16")
 
     def _start(self) -> bytes:
         """The first bytes of the text."""
@@ -214,26 +206,30 @@ class _Table:
         except (EOFError, zlib.error, gzip.BadGzipFile):  # pyarrow will say so
             return b""
 
-    def _hint(self) -> str:
-        """What may be wrong with a file that is no table of numbers, to stand behind a message."""
+    def _not_utf_8(self, reason: str, encoding: str) -> MalformedCsv:
+        command = f"iconv -f {encoding} -t UTF-8 {self.path.name} > utf8.csv"
+        return MalformedCsv(self.path, reason, hint=f"Save it as UTF-8 first, for example: {command}")
+
+    def _suggest(self) -> tuple[dict[str, str], str]:
+        """Return options that may make a table of numbers of the file, and else a hint or an empty string."""
         lines = [line for line in self._start().decode("utf-8", "replace").splitlines()[:50] if line.strip()]
         comments = [line for line in lines if line.startswith(("#", "%"))]
         if comments:
-            return (
-                f" The line {_clean(comments[0], 40)!r} looks like a comment, which CSV has not: remove such lines, "
-                f"for example: grep -v '^{comments[0][0]}' {self.path.name} > plain.csv"
+            return {}, (
+                f"The line {_clean(comments[0], 40)!r} looks like a comment, which CSV does not have: remove such "
+                f"lines, for example: grep -v '^{comments[0][0]}' {self.path.name} > plain.csv"
             )
         for sign in (self._delimiter, *OTHER_DELIMITERS):
             counts = {line.count(sign) for line in lines}
             if len(counts) != 1 or counts == {0}:
                 continue  # nothing that separates values
-            advice = [f"delimiter={sign!r}"] if sign != self._delimiter else []
+            options = {"delimiter": sign} if sign != self._delimiter else {}
             fields = itertools.chain.from_iterable(line.split(sign) for line in lines)
             if sign != "," and self._decimal != "," and any(DECIMAL_COMMA.fullmatch(field.strip()) for field in fields):
-                return f" Try {' and '.join([*advice, COMMA])}."
-            if advice and self._delimiter not in lines[0]:
-                return f" Try {advice[0]}."
-        return ""
+                return {**options, "decimal": ","}, ""
+            if options and self._delimiter not in lines[0]:
+                return options, ""
+        return {}, ""
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -242,23 +238,23 @@ class _Table:
             yield
         except ValueError as error:
             self._stamp.check()
+            # pyarrow tells its errors apart by their text alone
             place = re.search(r"column #(\d+): (?:Row #\d+: )?CSV conversion error", str(error))
             if place is not None:
                 name = self.first_line[int(place[1])]
-                raise ValueError(
-                    f"{self.path}: column {name!r} must hold numbers, but does so only in part. {error}"
-                ) from error
+                reason = f"has a column {name!r} that must hold numbers, but does so only in part"
+                raise MalformedCsv(self.path, reason, hint=str(error)) from error
             if isinstance(error, UnicodeDecodeError):
-                raise ValueError(
-                    f"{self.path} is not text in UTF-8 ({error.reason}, byte {error.object[error.start]:#x}). Save it "
-                    f"as UTF-8 first, for example: iconv -f LATIN1 -t UTF-8 {self.path.name} > utf8.csv"
-                ) from error
-            long = re.search("straddl|Empty CSV file or block", str(error))
-            kind = _LongLineError if long else ValueError
-            raise kind(f"{self.path} cannot be read as a CSV file. {_clean(error, 200)}.{self._hint()}") from error
+                byte = error.object[error.start]
+                reason = f"is not text in UTF-8 ({error.reason}, byte {byte:#x})"
+                raise self._not_utf_8(reason, "LATIN1") from error
+            if re.search("straddl|Empty CSV file or block", str(error)):
+                raise _LongLine from error
+            reason = f"cannot be read as a CSV file. {_clean(error, 200)}"
+            raise MalformedCsv(self.path, reason, *self._suggest()) from error
         except OSError as error:
             self._stamp.check()
-            raise ValueError(f"{self.path} cannot be read as a CSV file; it may be damaged. {error}") from error
+            raise UnreadableFile(self.path, "a CSV file", str(error)) from error
         self._stamp.check()
 
 

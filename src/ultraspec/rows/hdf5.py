@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ultraspec._checks import need
+from ultraspec._checks import import_optional
 from ultraspec.rows._arrays import Found, choose_array, piece_bounds, written_out
 from ultraspec.rows._file import Array, Columns, FileRows, Stamp
 from ultraspec.rows._pieces import PieceRows
@@ -17,7 +17,7 @@ ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError)
 
 def open_hdf5(path: Path, columns: Sequence[str | int] | None, *, array: str | None = None) -> FileRows:
     """Open an HDF5 file."""
-    h5py = need("h5py", "HDF5 files")
+    h5py = import_optional("h5py", "HDF5 files")
     stamp = Stamp.of(path)
     arrays: dict[str, Found] = {}
 
@@ -65,7 +65,7 @@ class Hdf5Rows(PieceRows):
         return 1  # HDF5 runs in one thread at a time
 
     def _decode(self, number: int, columns: slice, room: Array) -> Array:
-        h5py = need("h5py", "HDF5 files")
+        h5py = import_optional("h5py", "HDF5 files")
         numbers = self._columns.numbers[columns]
         low, high = int(numbers.min()), int(numbers.max()) + 1
         rows = slice(int(self._bounds[number]), int(self._bounds[number + 1]))

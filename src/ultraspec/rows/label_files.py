@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import listed, need
+from ultraspec._checks import import_optional, join_names
 from ultraspec.rows._file import Stamp
 from ultraspec.rows.npy import read_header
 
@@ -87,10 +87,10 @@ def table_columns(path: Path, delimiter: str | None = None) -> list[str] | list[
     """List the columns of a Parquet or CSV file: names, or numbers if the CSV file has no header line."""
     stamp = Stamp.of(path)
     if path.suffix.lower() in (".parquet", ".pq"):
-        parquet: Any = need("pyarrow.parquet", "Parquet files")
+        parquet: Any = import_optional("pyarrow.parquet", "Parquet files")
         with stamp.reading("a Parquet file"):
             return [str(name) for name in parquet.read_schema(path).names]
-    csv: Any = need("pyarrow.csv", "CSV files")
+    csv: Any = import_optional("pyarrow.csv", "CSV files")
     with stamp.reading("a CSV file"), csv.open_csv(str(path), parse_options=_parsing(path, delimiter)) as reader:
         names = [str(name) for name in reader.schema.names]
     return list(range(len(names))) if all(map(_is_number, names)) else names
@@ -125,7 +125,7 @@ def _from_npz(path: Path, column: str | None) -> Array:
             vectors = {n for n in names if n in DEFAULT_NAMES} or {n for n in names if _is_vector(path, archive, n)}
             name = _only(path, "arrays", names, sorted(vectors))
         elif name not in names:
-            raise ValueError(f"{path} has no array {name!r}. It has {listed(names)}.")
+            raise ValueError(f"{path} has no array {name!r}. It has {join_names(names)}.")
         with Stamp.of(path).reading("an .npz file", *NPZ_ERRORS):
             array = archive[name]
     return _check_labels(array, f"{path}: array {name!r}")
@@ -137,7 +137,7 @@ def _is_vector(path: Path, archive: Any, name: str) -> bool:
 
 
 def _from_parquet(path: Path, column: str | None) -> Array:
-    parquet: Any = need("pyarrow.parquet", "Parquet files")
+    parquet: Any = import_optional("pyarrow.parquet", "Parquet files")
     name = _choose(path, [str(name) for name in table_columns(path)], column)
     with Stamp.of(path).reading("a Parquet file"):
         values = parquet.read_table(path, columns=[name]).column(0)
@@ -145,7 +145,7 @@ def _from_parquet(path: Path, column: str | None) -> Array:
 
 
 def _from_csv(path: Path, column: str | None, delimiter: str | None) -> Array:
-    csv: Any = need("pyarrow.csv", "CSV files")
+    csv: Any = import_optional("pyarrow.csv", "CSV files")
     if delimiter is not None and len(delimiter) != 1:
         raise ValueError(f"delimiter must be one character, got {delimiter!r}.")
     columns = table_columns(path, delimiter)
@@ -160,7 +160,7 @@ def _from_csv(path: Path, column: str | None, delimiter: str | None) -> Array:
 
 
 def _parsing(path: Path, delimiter: str | None) -> Any:
-    csv: Any = need("pyarrow.csv", "CSV files")
+    csv: Any = import_optional("pyarrow.csv", "CSV files")
     return csv.ParseOptions(delimiter=delimiter or ("\t" if ".tsv" in path.name.lower() else ","))
 
 
@@ -177,21 +177,21 @@ def _choose(path: Path, names: Sequence[str], column: str | None) -> str:
         return _only(path, "columns", names, [name for name in DEFAULT_NAMES if name in names] or list(names))
     if names.count(column) != 1:
         found = "more than one column" if column in names else "no column"
-        raise ValueError(f"{path} has {found} named {column!r}. Its columns are {listed(names)}.")
+        raise ValueError(f"{path} has {found} named {column!r}. Its columns are {join_names(names)}.")
     return column
 
 
 def _only(path: Path, what: str, names: Sequence[str], candidates: Sequence[str]) -> str:
     if len(candidates) != 1:
         example = f"{path}:{(list(candidates) or list(names) or ['name'])[0]}"
-        raise ValueError(f"{path} has the {what} {listed(names)}. Say which one holds the labels, as in {example}")
+        raise ValueError(f"{path} has the {what} {join_names(names)}. Say which one holds the labels, as in {example}")
     return candidates[0]
 
 
 def _from_arrow(values: Any, description: str) -> Array:
-    types: Any = need("pyarrow", "tables").types
+    types: Any = import_optional("pyarrow", "tables").types
     if values.null_count:
-        compute: Any = need("pyarrow.compute", "tables")
+        compute: Any = import_optional("pyarrow.compute", "tables")
         row = compute.index(compute.is_null(values), value=True).as_py()
         raise ValueError(f"{description} has {values.null_count:,} missing labels, the first in row {row}.")
     if types.is_dictionary(values.type):

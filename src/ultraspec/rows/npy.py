@@ -13,6 +13,7 @@ import numpy as np
 from ultraspec.rows._arrays import Found, check_matrix
 from ultraspec.rows._file import Columns, readable
 from ultraspec.rows._matrix import MatrixRows, OpenFile
+from ultraspec.rows.errors import InvalidFile
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,12 @@ class Header:
     by_column: bool
     n_bytes: int
 
-    def check_size(self, label: str, n_bytes: int) -> None:
+    def check_size(self, n_bytes: int, path: Path, member: str = "") -> None:
         """Raise if an array with this header and of `n_bytes` in all is incomplete."""
         if self.found.dtype.hasobject:
             return
         if n_bytes < self.n_bytes + math.prod(self.found.shape) * self.found.dtype.itemsize:
-            raise ValueError(f"{label} is incomplete: it is too short for its array ({self.found}).")
+            raise InvalidFile(path, f"is incomplete: it is too short for its array{member} ({self.found})")
 
 
 def read_header(stream: IO[bytes]) -> Header:
@@ -50,8 +51,8 @@ class NpyRows(MatrixRows):
         with readable(path, "a .npy file"), open(path, "rb") as stream:
             header = read_header(stream)
         found = header.found
-        check_matrix(f"{path}: its array", found)
-        header.check_size(str(path), path.stat().st_size)
+        check_matrix(path, "an array", found)
+        header.check_size(path.stat().st_size, path)
         n_rows, total = found.shape
         chosen = Columns.choose(columns, path, total)
         file = OpenFile.open(path)

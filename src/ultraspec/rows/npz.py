@@ -16,6 +16,7 @@ from ultraspec.rows._base import Rows
 from ultraspec.rows._file import Columns, Stamp
 from ultraspec.rows._matrix import RUN_BYTES, MatrixRows, OpenFile
 from ultraspec.rows._temporary import TemporaryFile
+from ultraspec.rows.errors import InvalidFile
 from ultraspec.rows.in_memory import SparseRows
 from ultraspec.rows.npy import Header, read_header
 
@@ -34,7 +35,7 @@ def open_npz(path: Path, columns: Sequence[str | int] | None, *, array: str | No
         if array is None and members.keys() >= SPARSE_MEMBERS:
             return _open_sparse(path, columns)
         with stamp.reading(KIND, *ERRORS):
-            headers = {name: _header(archive, member) for name, member in members.items()}
+            headers = {name: _header(path, archive, member) for name, member in members.items()}
         name = choose_array(path, {name: header.found for name, header in headers.items()}, array)
         chosen = Columns.choose(columns, path, headers[name].found.shape[1])
         options = {} if array is None else {"array": array}
@@ -73,10 +74,10 @@ class NpzRows(MatrixRows):
         )
 
 
-def _header(archive: zipfile.ZipFile, member: str) -> Header:
+def _header(path: Path, archive: zipfile.ZipFile, member: str) -> Header:
     with archive.open(member) as stream:
         header = read_header(stream)
-    header.check_size(member, archive.getinfo(member).file_size)
+    header.check_size(archive.getinfo(member).file_size, path, f" {member!r}")
     return header
 
 
@@ -104,9 +105,9 @@ def _open_sparse(path: Path, columns: Sequence[str | int] | None) -> SparseRows:
     with Stamp.of(path).reading("a sparse matrix that scipy.sparse.save_npz wrote", *ERRORS, KeyError):
         matrix = scipy.sparse.csr_array(scipy.sparse.load_npz(path))
         matrix.check_format(full_check=True)  # indices outside of the matrix would crash the kernels
-    check_matrix(f"{path}: the sparse matrix", Found(matrix.shape, matrix.dtype))
+    check_matrix(path, "a sparse matrix", Found(matrix.shape, matrix.dtype))
     if 0 in matrix.shape:
-        raise ValueError(f"{path} has no {'rows' if matrix.shape[0] == 0 else 'columns'}.")
+        raise InvalidFile(path, f"has no {'rows' if matrix.shape[0] == 0 else 'columns'}")
     if columns is not None:
         matrix = matrix[:, Columns.choose(columns, path, matrix.shape[1]).numbers]
     matrix.sum_duplicates()

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ultraspec._checks import listed, need
-from ultraspec.rows._file import Array, Columns, FileRows, Stamp, refuse_non_numbers
+from ultraspec._checks import import_optional, join_names
+from ultraspec.rows._file import Array, Columns, FileRows, Stamp, check_numeric_columns
 from ultraspec.rows._matrix import MatrixRows
 from ultraspec.rows._pieces import MOST_PIECE_BYTES, PIECE_BYTES, PieceRows
 from ultraspec.rows._temporary import write_tiles
+from ultraspec.rows.errors import InconsistentFiles, InvalidFile
 
 SUFFIXES = (".parquet", ".pq", ".parq")
 KIND = "a Parquet file"
@@ -26,9 +27,10 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 def open_parquet(path: Path, columns: Sequence[str | int] | None) -> FileRows:
     """Open a Parquet file or a folder of them."""
     if (path / "_delta_log").is_dir():
-        raise ValueError(
-            f"{path} is a Delta table, whose folder also holds rows that were deleted. Export the table to Parquet "
-            "files first."
+        raise InvalidFile(
+            path,
+            "is a Delta table, whose folder also holds rows that were deleted",
+            "Export the table to Parquet files first.",
         )
     parts = [Part.of(file) for file in (find_parts(path) if path.is_dir() else [path])]
     chosen = _choose(path, parts[0], columns)
@@ -80,7 +82,7 @@ class Part:
     @classmethod
     def of(cls, path: Path) -> Part:
         """Look at a file's footer."""
-        parquet: Any = need("pyarrow.parquet", "Parquet files")
+        parquet: Any = import_optional("pyarrow.parquet", "Parquet files")
         stamp = Stamp.of(path)
         with stamp.reading(KIND), parquet.ParquetFile(str(path)) as file:
             schema, metadata = file.schema_arrow, file.metadata
@@ -95,7 +97,7 @@ class Part:
 
     def open(self, **options: Any) -> Any:
         """Open the file for one thread; the footer is not read again."""
-        parquet: Any = need("pyarrow.parquet", "Parquet files")
+        parquet: Any = import_optional("pyarrow.parquet", "Parquet files")
         return parquet.ParquetFile(
             str(self.stamp.path),
             metadata=self.metadata,
@@ -118,7 +120,7 @@ class Part:
 
 def numpy_type(kind: Any) -> np.dtype | None:
     """NumPy's type for the values of a column, None if they are not numbers."""
-    types: Any = need("pyarrow", "Parquet files").types
+    types: Any = import_optional("pyarrow", "Parquet files").types
     if types.is_integer(kind) or types.is_floating(kind):
         return np.dtype(kind.to_pandas_dtype())
     if types.is_boolean(kind):
@@ -129,11 +131,11 @@ def numpy_type(kind: Any) -> np.dtype | None:
 def _choose(path: Path, part: Part, wanted: Sequence[str | int] | None) -> Columns:
     every = Columns.choose(None, path, len(part.names), part.names)
     if wanted is None and not part.data_names:
-        raise ValueError(f"{path} has no columns but the index of a pandas frame.")
+        raise InvalidFile(path, "has no columns but the index of a pandas frame")
     chosen = every.pick(part.data_names if wanted is None else wanted, path)
     numeric = [name for name in part.data_names if numpy_type(part.types[name]) is not None]
     numeric += [name for name in chosen.names or () if name in part.index and numpy_type(part.types[name]) is not None]
-    refuse_non_numbers(path, chosen.names or [], part.types, numeric)
+    check_numeric_columns(path, chosen.names or [], part.types, numeric)
     return chosen
 
 
@@ -144,21 +146,18 @@ def _check_alike(first: Part, part: Part, names: list[str], *, everything: bool)
     extra = [name for name in part.data_names if name not in first.types] if everything else []
     other = [name for name in names if name not in missing and numpy_type(part.types[name]) is None]
     if missing or extra:
-        (has, lacks), columns = ((a, b), missing) if missing else ((b, a), extra)
-        problem = f"{has} has {listed(columns)} and {lacks} has not"
+        with_them, without_them = (a, b) if missing else (b, a)
+        problem = f"{with_them} has {join_names(missing or extra)} and {without_them} has not"
     elif other:
         problem = ", ".join(f"{name!r} is {first.types[name]} in {a} and {part.types[name]} in {b}" for name in other)
     else:
         return
-    raise ValueError(
-        f"The files of a folder must have the same columns, but {problem}. Choose columns=[...] that hold numbers in "
-        "all of them, or keep other files elsewhere."
-    )
+    raise InconsistentFiles((first.stamp.path, part.stamp.path), missing or extra or other, problem)
 
 
 def _plain(column: Any) -> Array:
     """A column's values; missing ones become NaN."""
-    types: Any = need("pyarrow", "Parquet files").types
+    types: Any = import_optional("pyarrow", "Parquet files").types
     if types.is_boolean(column.type):
         column = column.cast("uint8")
     if not types.is_floating(column.type) and (column.null_count or not types.is_integer(column.type)):
@@ -212,7 +211,7 @@ class ParquetRows(PieceRows):
             table = file.read_row_groups(groups, columns=names, use_threads=False)
         n_rows = int(self._bounds[number + 1] - self._bounds[number])
         if table.num_rows != n_rows:
-            raise ValueError(f"{part.stamp.path} is damaged: {table.num_rows} of {n_rows} rows could be read.")
+            raise InvalidFile(part.stamp.path, f"is damaged: {table.num_rows} of {n_rows} rows could be read")
         for place, name in enumerate(names):
             values = _plain(table.column(name))
             if values.dtype.kind == "f" and room.dtype.kind != "f":

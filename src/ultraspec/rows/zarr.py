@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ultraspec._checks import need
+from ultraspec._checks import import_optional
 from ultraspec.rows._arrays import Found, choose_array, piece_bounds, written_out
 from ultraspec.rows._file import Array, Columns, FileRows, readable
 from ultraspec.rows._pieces import PieceRows
@@ -22,7 +22,7 @@ ERRORS = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError
 
 def open_zarr(path: Path, columns: Sequence[str | int] | None, *, array: str | None = None) -> FileRows:
     """Open a Zarr folder."""
-    zarr = need("zarr", "Zarr folders")
+    zarr = import_optional("zarr", "Zarr folders")
     with readable(path, KIND, *ERRORS):
         root = zarr.open(path, mode="r")
         items = {"": root} if isinstance(root, zarr.Array) else dict(root.members(max_depth=None))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import plain, warn_user
+from ultraspec._checks import to_python, warn_user
 from ultraspec.cluster.linkage import Tree
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows
@@ -41,7 +41,7 @@ class GraphOptions:
     def of(cls, estimator: Any) -> GraphOptions:
         """Those of an estimator."""
         values = {field.name: getattr(estimator, field.name) for field in fields(cls)}
-        return cls(**{name: plain(value) for name, value in values.items()})
+        return cls(**{name: to_python(value) for name, value in values.items()})
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Block, Rows, RowView, Span, check_finite, sample_indices
+from ultraspec.rows import Block, Rows, RowView, Span, ValuesTooLarge, ZeroRow, check_finite, sample_indices
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
 
@@ -173,10 +173,7 @@ def survey(
     low = np.min([f[0] for f in found], axis=0)
     high = np.max([f[1] for f in found], axis=0)
     if max(high.max(), -low.min()) > LARGEST_RAW:
-        raise ValueError(
-            f"Input X contains values beyond {LARGEST_RAW:.0e}, too near the end of float64 for differences and means. "
-            "Divide X by a constant first: a common factor changes no result."
-        )
+        raise ValuesTooLarge(LARGEST_RAW)
     sample = rows.take(sample_indices(rows.n_rows, MEDIAN_ROWS, random))
     if scipy.sparse.issparse(sample):
         offset = zero
@@ -201,7 +198,4 @@ def _refuse_zero_rows(lengths: npt.NDArray[np.float64], numbers: Numbers | None)
     zero = np.flatnonzero(lengths == 0)
     if zero.size:
         row = int(zero[0] if numbers is None else numbers[zero[0]])
-        raise ValueError(
-            f"Row {row} of X is all zeros, so its direction is undefined under metric='cosine'. "
-            "Drop such rows or use metric='euclidean'."
-        )
+        raise ZeroRow(row)
