@@ -1,15 +1,15 @@
-"""Writes RESULTS.md from the stored results."""
+"""Writes RESULTS.md from the stored results, and the figures of README.md and of the documentation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import figures
 import numpy as np
-from common import HERE, REPRODUCTION, SETS, fetch
+from common import HERE, SETS, beside_paper, results
 
 from ultraspec.reproduce import paper
-from ultraspec.reproduce.store import read
 
 HEAD = """# Benchmark results
 
@@ -22,24 +22,6 @@ against scikit-learn on the same data in the same run: seconds of one machine sa
 def about(machine: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return f"{machine['date']}, {machine['cpu']}, {machine['cores']} cores, Python {machine['python']}, {versions}.\n\n"
-
-
-def reproduced(method: str) -> dict[str, Any]:
-    """Scores with default parameters from the store of `ultraspec reproduce`, in the form of our own."""
-    rows = [row for row in read(REPRODUCTION / "runs.jsonl") if row["method"] == method and row["scale"] == 1]
-    rows = sorted((row for row in rows if not row["parameters"] and row["na"] is None), key=lambda row: row["seed"])
-    runs: dict[str, list[list[float]]] = {}
-    for row in rows:
-        runs.setdefault(row["dataset"], []).append([row["nmi"], row["ca"]])
-    last = max(rows, key=lambda row: row["started"])
-    versions = dict(last["versions"])
-    machine = {**last["machine"], "date": last["started"][:10], "python": versions.pop("python"), "versions": versions}
-    return {"runs": runs, "machine": machine}
-
-
-def found(name: str) -> dict[str, Any]:
-    """Results by name; U-SENC's scores are run by `ultraspec reproduce`."""
-    return reproduced("U-SENC (lib)") if name == "quality_usenc" else fetch(name)
 
 
 def verdict(met: bool) -> str:
@@ -62,14 +44,12 @@ def quality(stored: dict[str, Any], method: str = "U-SPEC") -> str:
         if not runs:
             continue
         scores = np.array(runs)
-        cells, met, higher = [], True, True
+        met, higher = beside_paper(runs, title, method)
+        above += higher
+        cells = []
         for column, score in enumerate(("nmi", "ca")):
             mean, std = paper.printed(score, title, method)
-            ours = scores[:, column].mean()
-            met &= round(ours, 2) >= round(mean - std, 2)
-            higher &= round(ours, 2) >= mean
-            cells += [f"{ours:.2f} ± {scores[:, column].std():.2f}", f"{mean:.2f} ± {std:.2f}"]
-        above += higher
+            cells += [f"{scores[:, column].mean():.2f} ± {scores[:, column].std():.2f}", f"{mean:.2f} ± {std:.2f}"]
         text += f"| {title} | {len(runs)} | {' | '.join(cells)} | {verdict(met)} |\n"
     return text + f"\nBoth scores at or above the paper's mean on {above} of these sets.\n\n"
 
@@ -131,7 +111,7 @@ def variants(stored: dict[str, Any]) -> str:
     tree = stored["tree"]
     text += f"\nThe tree of 1000 representatives (a hundred rough clusterings, co-association, linkage) takes {tree['seconds']:.3f} s on one core "
     text += f"(asked ≤ {tree['limit']} s: {verdict(tree['seconds'] <= tree['limit'])}).\n\n"
-    runs = {name: found(name).get("runs", {}) for name in VARIANTS}
+    runs = {name: results(name).get("runs", {}) for name in VARIANTS}
     text += "NMI in %, mean ± standard deviation (seeds); the last five sets are *reconstructions*:\n\n"
     text += f"| data set | {' | '.join(VARIANTS.values())} |\n|{'---|' * (len(VARIANTS) + 1)}\n"
     for title, *_ in SETS:
@@ -280,7 +260,8 @@ def secuer_cells(fits: list[dict[str, Any]]) -> str:
     return " | ".join([*cells, f"{means['each_other'][0]:.3f}"])
 
 
-def main() -> None:
+def text() -> str:
+    """Return RESULTS.md."""
     text = HEAD
     sections: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
         ("speed", speed),
@@ -294,10 +275,15 @@ def main() -> None:
         ("secuer", secuer),
     ]
     for name, write in sections:
-        if stored := found(name):
+        if stored := results(name):
             text += write(stored)
-    (HERE / "RESULTS.md").write_text(text.rstrip() + "\n")
+    return text.rstrip() + "\n"
+
+
+def main() -> None:
+    (HERE / "RESULTS.md").write_text(text(), encoding="utf-8")
     print("wrote RESULTS.md")
+    figures.write()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 import sys
@@ -129,3 +130,63 @@ def test_write_fills_in_what_examples_print(tmp_path, monkeypatch):
         "a\n```python\n1 + 1\n```\n\n```output\n2\n```\nb\n```python\nint('x')\n```\n```output\n"
         "ValueError: invalid literal for int() with base 10: 'x'\n```\n"
     )
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    """Import a script of benchmarks/ by name."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return importlib.import_module
+
+
+def test_figures_on_pages_are_those_of_the_results(benchmark):
+    figures = benchmark("figures")
+    names = set()
+    for page in figures.pages():
+        text = page.read_text(encoding="utf-8")
+        stale = f"{page.relative_to(ROOT)} is stale: run python benchmarks/report.py"
+        assert figures.fill(text, names) == text, stale
+        assert text.count("<!-- figures:") == text.count("<!-- end -->"), page
+        # Markdown ends a paragraph where a line begins with a comment
+        assert not re.search(r"^ *<!-- (?:figures: \S+|end) -->.", text, re.MULTILINE), page
+    assert names == set(figures.FIGURES), "figures that no page shows"
+
+
+def test_results_page_is_that_of_the_results(benchmark):
+    stored = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+    assert stored == benchmark("report").text(), "RESULTS.md is stale: run python benchmarks/report.py"
+
+
+def test_a_changed_figure_is_noticed(benchmark):
+    figures = benchmark("figures")
+    text = "It takes <!-- figures: compile -->99 s<!-- end -->.\n<!-- figures: dask-table -->\nold\n<!-- end -->\n"
+    filled = figures.fill(text)
+    assert "99 s" not in filled
+    assert "-->\n| workers" in filled
+    assert figures.fill(filled) == filled
+    with pytest.raises(KeyError, match="no figure 'nothing'"):
+        figures.fill("<!-- figures: nothing --><!-- end -->")
+
+
+def test_values_in_comments_of_the_readme(usual_blocks):
+    seen = 0
+    for example, printed, _ in pages.run(ROOT / "README.md"):
+        if value := re.search(r"# (0\.\d+)[^\n]*\n$", example.code):
+            assert float(printed) == pytest.approx(float(value[1]), abs=0.01)
+            seen += 1
+    assert seen == 2
+
+
+def test_readme_names_both_commands():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for command in ("demo", "test"):
+        assert f"`make {command}`" in readme
+        assert re.search(rf"^{command}:", makefile, re.MULTILINE)
+
+
+def test_links_between_files_lead_somewhere():
+    for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "benchmarks/RESULTS.md"):
+        page = ROOT / name
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+            assert "://" in target or (page.parent / target).exists(), f"{name}: {target}"

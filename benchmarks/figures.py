@@ -1,0 +1,205 @@
+"""Fills in the figures that README.md and the documentation state, from the stored results.
+
+A page marks each with its name, inside a sentence or around a table: ``<!-- figures: name -->...<!-- end -->``.
+``report.py`` writes them, and ``tests/test_docs.py`` compares the pages with the results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from common import HERE, SETS, beside_paper, fetch, results
+
+ROOT = HERE.parent
+MARKED = re.compile(r"(<!-- figures: ([\w-]+) -->)(\s*).*?(<!-- end -->)", re.DOTALL)
+SHAPES = {
+    "CG-10M": "10,000,000 x 2",
+    "CC-10M": "10,000,000 x 2",
+    "MNIST": "70,000 x 784",
+    "Covertype": "581,012 x 54",
+    "PenDigits": "10,992 x 16",
+}
+SAMPLED = '"consensus", graph_rows=1_000_000'  # in speed_variants.json
+VARIANTS = {
+    "quality": '"kmeans"',
+    "quality_representatives": '"representatives"',
+    "quality_consensus": '"consensus"',
+    "quality_consensus_exact": '"consensus", exact neighbours',
+    "quality_usenc": 'U-SENC "transfer_cut"',
+    "quality_average": 'U-SENC "average"',
+}
+
+
+def pages() -> list[Path]:
+    """Return README.md and the pages of the documentation."""
+    docs = ROOT / "docs"
+    return [ROOT / "README.md", *(page for page in sorted(docs.rglob("*.md")) if "_build" not in page.parts)]
+
+
+def fill(text: str, names: set[str] | None = None) -> str:
+    """Return a page with all marked figures as the results have them; collects their names in `names`."""
+
+    def replace(match: re.Match[str]) -> str:
+        start, name, before, end = match.groups()
+        if name not in FIGURES:
+            raise KeyError(f"benchmarks/figures.py has no figure {name!r}")
+        if names is not None:
+            names.add(name)
+        around = "\n" if "\n" in before else ""
+        return f"{start}{around}{FIGURES[name]()}{around}{end}"
+
+    return MARKED.sub(replace, text)
+
+
+def write() -> None:
+    """Write the figures into all pages."""
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        filled = fill(text)
+        if filled != text:
+            page.write_text(filled, encoding="utf-8")
+            print(f"wrote the figures of {page.relative_to(ROOT)}")
+
+
+def seconds(value: float) -> str:
+    """Write a time, with a decimal below ten seconds."""
+    return f"{value:.1f} s" if value < 9.95 else f"{value:.0f} s"
+
+
+def megabytes(value: float) -> str:
+    """Write a size."""
+    return f"{value / 1e6:.0f} MB"
+
+
+def speed_table() -> str:
+    """Compare times with scikit-learn's."""
+    text = "| data | rows x features | method | time | scikit-learn | ratio |\n|---|---|---|---|---|---|\n"
+    single, ensemble = fetch("speed")["ratios"], fetch("speed_usenc")["ratios"]
+    runs = [(name, "U-SPEC", run) for name, run in single.items()]
+    label = 'U-SPEC, `discretize="consensus"`, `graph_rows=1_000_000`'
+    runs.insert(1, ("CG-10M", label, fetch("speed_variants")["ratios"][SAMPLED]))
+    runs += [(name, "U-SENC, 20 members", run) for name, run in reversed(ensemble.items())]
+    for name, method, run in runs:
+        dagger = "†" if name.startswith("C") and name != "Covertype" else ""
+        ours, theirs = f"{median(run['seconds']):.1f} s", f"{median(run['peer_seconds']):.1f} s"
+        peer = f"`{run['peer']}` {theirs}"
+        text += f"| {name}{dagger} | {SHAPES[name]} | {method} | {ours} | {peer} | {run['ratio']:.2f} |\n"
+    return text.rstrip()
+
+
+def share_of_kmeans() -> str:
+    """Say what part of the time of KMeans U-SPEC takes on ten million rows."""
+    times = round(1 / fetch("speed")["ratios"]["CG-10M"]["ratio"])
+    return {2: "half", 3: "third", 4: "quarter", 5: "fifth"}[times]
+
+
+def file_run(suffix: str) -> str:
+    """Say time and memory of a hundred million rows from a file."""
+    run = fetch("out_of_core")["runs"][suffix]
+    return f"{seconds(run['seconds'])} and {megabytes(run['bytes_above'])}"
+
+
+def billion(key: str) -> str:
+    """Say time or memory of a billion rows."""
+    run = fetch("billion")["runs"]["uspec"]
+    return seconds(run["seconds"]) if key == "seconds" else megabytes(run["resident_bytes"])
+
+
+def nmi(result: str, data: str) -> float:
+    """Return the mean NMI of a data set, in percent."""
+    return float(np.mean([run[0] for run in results(result)["runs"][data]]))
+
+
+def gain(data: str, before: str, after: str, digits: int = 0) -> str:
+    """Say how the NMI of a data set changes from one stored result to another."""
+    return f"{nmi(before, data):.{digits}f} to {nmi(after, data):.{digits}f}"
+
+
+def variants_table() -> str:
+    """Compare the NMI of all variants on the ten sets, the best of each in bold."""
+    text = f"| | {' | '.join(VARIANTS.values())} |\n|{'---|' * (len(VARIANTS) + 1)}\n"
+    runs = [results(name)["runs"] for name in VARIANTS]
+    for data, *_ in SETS:
+        values = [np.array(each[data])[:, 0] for each in runs]
+        means = [f"{value.mean():.1f}" for value in values]
+        best = max(means, key=float)
+        cells = [
+            f"{f'**{mean}**' if mean == best else mean} ± {value.std():.1f}"
+            for mean, value in zip(means, values, strict=True)
+        ]
+        text += f"| {data} | {' | '.join(cells)} |\n"
+    return text.rstrip()
+
+
+def reached() -> str:
+    """Count the sets on which both methods reach the paper's scores, within one standard deviation."""
+    count = 0
+    for data, *_ in SETS:
+        ours = [beside_paper(results("quality")["runs"][data], data, "U-SPEC")]
+        ours.append(beside_paper(results("quality_usenc")["runs"][data], data, "U-SENC"))
+        count += all(within for within, _ in ours)
+    return f"{count} of the paper's {len(SETS)} data sets"
+
+
+def dask_runs(workers: int) -> list[dict[str, Any]]:
+    """Return the runs on 20 million rows, larger chunks first."""
+    return [run for run in fetch("dask_scaling")["runs"] if run["rows"] == 20_000_000 and run["workers"] == workers]
+
+
+def dask_table() -> str:
+    """Compare times on a cluster with what the model says."""
+    text = "| workers | chunks | time | the model below says |\n|---|---|---|---|\n"
+    for run in dask_runs(1) + dask_runs(2):
+        chunks = f"{run['rows'] // run['chunk_rows']} of {run['chunk_rows']:,} rows"
+        text += f"| {run['workers']} | {chunks} | {run['seconds']:.1f} s | {run['predicted']:.1f} s |\n"
+    return text.rstrip()
+
+
+def dask_faster() -> str:
+    """Say how much a second worker helps."""
+    ratios = sorted(one["seconds"] / two["seconds"] for one, two in zip(dask_runs(1), dask_runs(2), strict=True))
+    return f"{ratios[0]:.2f} to {ratios[-1]:.2f} times"
+
+
+def dask_model() -> str:
+    """Write the cost of a chunk."""
+    model = fetch("dask_scaling")["model"]
+    return f"{1e6 * model['per_row']:.2f} µs x rows of a chunk + {model['per_chunk']:.2f} s"
+
+
+def dask_error() -> str:
+    """Say by how much the model errs on two workers."""
+    errors = [1 - run["predicted"] / run["seconds"] for run in dask_runs(2)]
+    return f"{100 * np.mean(errors):.0f} %"
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "speed-table": speed_table,
+    "share-of-kmeans": share_of_kmeans,
+    "uspec-10m-seconds": lambda: seconds(median(fetch("speed")["ratios"]["CG-10M"]["seconds"])),
+    "uspec-10m-memory": lambda: megabytes(fetch("speed")["memory"]["bytes_above_input"]),
+    "usenc-10m-memory": lambda: megabytes(fetch("speed_usenc")["memory"]["CG-10M"]["bytes_above_input"]),
+    "compile": lambda: f"{fetch('speed')['start']['first_fit_ever_extra']:.0f} s",
+    "npy-100m": lambda: file_run("npy"),
+    "parquet-100m": lambda: file_run("parquet"),
+    "billion-seconds": lambda: billion("seconds"),
+    "billion-memory": lambda: billion("memory"),
+    "consensus-10m": lambda: seconds(median(fetch("speed_usenc")["consensus"]["10M x 20, int64"]["seconds"])),
+    "tree": lambda: f"{fetch('speed_variants')['tree']['seconds']:.2f} s",
+    "consensus-flower": lambda: gain("Flower-20M", "quality", "quality_consensus"),
+    "exact-pendigits": lambda: gain("PenDigits", "quality_consensus", "quality_consensus_exact", 1),
+    "exact-usps": lambda: gain("USPS", "quality_consensus", "quality_consensus_exact", 1),
+    "exact-mnist": lambda: gain("MNIST", "quality_consensus", "quality_consensus_exact", 1),
+    "paper-reached": reached,
+    "variants-table": variants_table,
+    "dask-table": dask_table,
+    "dask-faster": dask_faster,
+    "dask-model": dask_model,
+    "dask-error": dask_error,
+    "dask-ten-billion-moved": lambda: f"{fetch('dask_scaling')['ten_billion']['bytes_moved'] / 1e9:.0f} GB",
+}
