@@ -1,4 +1,4 @@
-"""Leaves out the examples of modules whose optional dependency is missing."""
+"""Settings of pytest: examples of modules whose optional dependency is missing do not run."""
 
 from __future__ import annotations
 

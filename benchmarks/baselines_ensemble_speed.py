@@ -43,7 +43,7 @@ def pairs(labels: np.ndarray, k: int) -> None:
 
 
 def passes(labels: np.ndarray, k: int, n: int) -> None:
-    """Passes of k-means on the rows of base clusters."""
+    """Run passes of k-means on the rows of base clusters."""
     B = memberships(labels)
     G = B[:k].toarray()
     for _ in range(n):
@@ -55,7 +55,7 @@ def passes(labels: np.ndarray, k: int, n: int) -> None:
 
 
 def walk(labels: np.ndarray) -> None:
-    """Steps of walks from all groups, with as many neighbours as PTGP's have on average."""
+    """Run steps of random walks from all microclusters, with the mean number of neighbours that PTGP has."""
     n = len(np.unique(labels, axis=0))
     random = np.random.default_rng(0)
     near = (np.arange(n)[:, None] + random.integers(-500, 500, (n, NEIGHBORS))) % n

@@ -97,7 +97,7 @@ def scores(summary: Summary) -> str:
 
 
 def score_row(summary: Summary, dataset: str, title: str) -> list[str]:
-    """A method's cells on a data set; none where it was not run."""
+    """Return the cells of a method on a data set; none where it was not run."""
     entries = [summary.entry(dataset, title, metric) for metric in ("nmi", "ca")]
     if entries[0].ours is None:
         return []

@@ -28,7 +28,7 @@ DEMONSTRATION = {"n_init": 10, "max_iter": 40}  # starts and iterations in the d
 
 
 def setting(name: str, label: str, **parameters: Any) -> Method:
-    """A method of the paper with some parameters changed."""
+    """Return a method of the paper with some parameters changed."""
     (usual,) = choose(METHODS, [name], "method")
     return replace(usual, title=f"{name} {label}", parameters={**usual.parameters, **parameters})
 

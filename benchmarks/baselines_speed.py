@@ -38,7 +38,7 @@ def distances(X: np.ndarray, C: np.ndarray) -> np.ndarray:
 
 
 def assign(X: np.ndarray, k: int, passes: int) -> None:
-    """Passes of k-means: nearest centres and sums."""
+    """Run passes of k-means: nearest centres and sums."""
     C = X[:k]
     for _ in range(passes):
         labels = np.concatenate([distances(B, C).argmin(axis=1) for B in blocks(X)])
@@ -46,7 +46,7 @@ def assign(X: np.ndarray, k: int, passes: int) -> None:
 
 
 def nearest(X: np.ndarray, C: np.ndarray, n: int) -> None:
-    """The nearest few of many points."""
+    """Find the nearest few of many points."""
     for B in blocks(X):
         np.argpartition(distances(B, C), n, axis=1)
 
@@ -69,7 +69,7 @@ def gram_of_features(X: np.ndarray) -> None:
 
 
 def turn(X: np.ndarray, passes: int) -> None:
-    """Passes of k-means on cosines and sines."""
+    """Run passes of k-means on cosines and sines."""
     for _ in range(passes):
         for B in blocks(X):
             F = np.concatenate([np.cos(B / 500), np.sin(B / 500)], axis=1)

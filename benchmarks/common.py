@@ -52,7 +52,7 @@ def read_set(name: str, n_rows: int | None = None, seed: int = 0) -> tuple[np.nd
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
+    """Describe the machine and the versions of libraries."""
     import numba
     import scipy
     import sklearn
@@ -83,7 +83,7 @@ def store(name: str, result: dict[str, Any]) -> None:
 
 
 def fetch(name: str) -> dict[str, Any]:
-    """A stored result, or nothing."""
+    """Return a stored result, or an empty one."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {}
 
@@ -102,7 +102,7 @@ def reproduced(method: str) -> dict[str, Any]:
 
 
 def results(name: str) -> dict[str, Any]:
-    """A stored result, or nothing; U-SENC's scores are run by `ultraspec reproduce`."""
+    """Return a stored result, or an empty one; the scores of U-SENC come from `ultraspec reproduce`."""
     return reproduced("U-SENC (lib)") if name == "quality_usenc" else fetch(name)
 
 
@@ -118,7 +118,7 @@ def beside_paper(runs: list[list[float]], data: str, method: str) -> tuple[bool,
 
 @contextlib.contextmanager
 def changing(name: str) -> Iterator[dict[str, Any]]:
-    """A stored result, to be changed and stored again; one process at a time."""
+    """Yield a stored result and store it again when it was changed; one process at a time."""
     import fcntl  # not on Windows, where the tests read the results but nothing is measured
 
     with (Path(tempfile.gettempdir()) / f"ultraspec-{name}.lock").open("w") as lock:
@@ -139,7 +139,7 @@ def clock(function: Callable[[], Any]) -> float:
 def compare(
     name: str, X: np.ndarray, make: Callable[[int], Any], peer: Any, limit: float, repeats: int
 ) -> dict[str, Any]:
-    """Times of fits by an estimator of ours (for a seed) and by a peer, alternating, after a warm-up on some rows."""
+    """Time fits of our estimator (made for a seed) and of a peer, alternating, after a warm-up on some rows."""
     make(0).fit(X[:20_000])
     ours, peers = [], []
     for seed in range(repeats):
@@ -164,7 +164,7 @@ def _with_seed(kind: Callable[..., Any], k: int, seed: int) -> Any:
 
 
 def ratio(name: str, peer: str, ours: list[float], peers: list[float], limit: float) -> dict[str, Any]:
-    """What a table of ratios holds; prints it too."""
+    """Return a row of a table of ratios, and print it."""
     own, other = statistics.median(ours), statistics.median(peers)
     print(f"{name:<12} {own:7.2f} s   {peer} {other:7.2f} s   ratio {own / other:.2f} (<= {limit})", flush=True)
     return {"peer": peer, "peer_seconds": peers, "seconds": ours, "ratio": own / other, "limit": limit}

@@ -26,7 +26,7 @@ PASSES = ("survey", "take", "take", "neighbors", "graph", "take", "labels")  # o
 
 
 def chunked(path: Path, rows: int) -> Any:
-    """A Dask array of a .npy file, whose chunks workers read themselves."""
+    """Return a Dask array of a .npy file, whose chunks the workers read."""
     import dask
     import dask.array as da
 

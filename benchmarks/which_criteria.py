@@ -74,7 +74,7 @@ def silhouette(X: Floats, labels: Labels, weights: Floats) -> float:
 
 
 def agreement(a: Labels, b: Labels, weights: Floats) -> float:
-    """Adjusted Rand index of clusterings of weighted points."""
+    """Return the adjusted Rand index of two clusterings of weighted points."""
     T = np.zeros((a.max() + 1, b.max() + 1))
     np.add.at(T, (a, b), weights / weights.sum())
     both, one, other = (T**2).sum(), (T.sum(axis=1) ** 2).sum(), (T.sum(axis=0) ** 2).sum()

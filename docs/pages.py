@@ -63,7 +63,7 @@ class Example:
 
 
 def examples(page: Path) -> list[Example]:
-    """The examples of a page, in order."""
+    """Return the examples of a page, in order."""
     text = page.read_text(encoding="utf-8")
     found, blocks = [], list(BLOCK.finditer(text))
     for number, block in enumerate(blocks):
@@ -172,7 +172,7 @@ def agree(shown: str, printed: str) -> bool:
 
 
 def with_examples() -> list[Path]:
-    """The pages that have examples."""
+    """Return the pages that have examples."""
     return [page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts and examples(page)]
 
 

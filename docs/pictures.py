@@ -32,7 +32,7 @@ def bare(ax: Any, title: str) -> Any:
 
 
 def panels(n: int, size: float) -> tuple[Any, Any]:
-    """A row of axes."""
+    """Create a row of axes."""
     return plt.subplots(1, n, figsize=(n * size, size + 0.3), layout="constrained", facecolor="white")
 
 
@@ -45,7 +45,7 @@ def points(ax: Any, X: Any, labels: Any, size: float = 3.0) -> None:
 
 
 def shapes() -> Any:
-    """What k-means and U-SPEC make of the same rows."""
+    """Draw the clusters of k-means and of U-SPEC on the same rows."""
     X, y = datasets.generate("cc", 100_000, random_state=0)
     figure, axes = panels(2, 3.4)
     models = {"k-means": KMeans(3, random_state=0), "U-SPEC": USPEC(3, random_state=0)}
@@ -77,7 +77,7 @@ def representatives() -> Any:
 
 
 def cut() -> Any:
-    """The graph of the representatives, the embedding, the labels."""
+    """Draw the graph of the representatives, the embedding and the labels."""
     X, _, model = small()
     figure, (left, middle, right) = panels(3, 2.9)
     plots.graph(model, X, ax=left)
@@ -128,7 +128,7 @@ def edges_of_clusters(ax: Any, X: Any, labels: Any) -> None:
 
 
 def which() -> Any:
-    """What each variant makes of three sets."""
+    """Draw the clusters of each variant on three data sets."""
     sets = ("sf", "cg", "flower")
     figure, axes = plt.subplots(
         len(sets), len(VARIANTS), figsize=(11.5, 7.4), layout="constrained", facecolor="white", squeeze=False

@@ -26,7 +26,7 @@ MARGIN = 8
 
 
 def shoot(page: Any, first: str, last: str) -> Image.Image:
-    """The part of a page between two elements."""
+    """Take a picture of the part of a page between two elements."""
     top, bottom = (page.locator(selector).first.bounding_box() for selector in (first, last))
     full = Image.open(io.BytesIO(page.screenshot(full_page=True)))
     ratio = full.width / page.viewport_size["width"]
