@@ -17,11 +17,15 @@ import pytest
 
 from tests.helpers.cli_tools import Shell, circles, start, write_data
 from ultraspec import USPEC
-from ultraspec.cli import _screen
-from ultraspec.cli._errors import in_own_words
-from ultraspec.cli._screen import Bar, Screen
+from ultraspec.cli._screen import Screen, print_message
+from ultraspec.engines.progress import Console
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
 @pytest.fixture
@@ -67,57 +71,29 @@ class TestShown:
         assert "n_clusters" not in lines[0]
         assert json.loads(out)["clusters"] == 2
 
-    def test_a_terminal_gets_a_bar_within_its_width(self):
-        from rich.console import Console
-
-        screen = io.StringIO()
-        bar = Bar("USENC", Console(file=screen, force_terminal=True, width=60, color_system=None))
-        with bar.phase("members"):
-            bar.begin_pass(20)
-            bar._pass_started -= 30.0  # as if it ran for long
-            bar.note("neighbors")
-            for _ in range(5):
-                bar.advance()
-            bar._progress.refresh()
-            bar.expect(7200.4)
-            bar.advance()
-            bar._progress.refresh()
-        shown = screen.getvalue()
-        assert "5 of 20, neighbors, 1 min 30 s left" in shown
-        assert "6 of 20, neighbors, 2 h 00 min left" in shown
-        assert "USENC  members" in shown.splitlines()[-1]
-        assert "\033[?25h" in shown  # the cursor is back
-
     def test_a_terminal_sees_how_far_a_table_is_read(self, tmp_path, monkeypatch):
-        from rich.console import Console
-
         from ultraspec import open_rows
         from ultraspec.rows import csv
 
         path = tmp_path / "long.csv"
         path.write_text("a,b\n" + "1.5,2.5\n" * 10_000)
         monkeypatch.setattr(csv, "BLOCK_BYTES", (8192,))
-        shown = io.StringIO()
-        monkeypatch.setattr(
-            _screen, "terminal", lambda: Console(file=shown, force_terminal=True, width=60, color_system=None)
-        )
-        monkeypatch.setattr(_screen, "QUICK", 0.0)
         moves = []
-        monkeypatch.setattr(Bar, "_update", lambda bar: moves.append((bar._done, bar._total)))
-        with Screen().reading(path), open_rows(path) as rows:
+        monkeypatch.setattr(Console, "_draw", lambda bar, force=False: moves.append((bar._done, bar._total)))
+        with contextlib.redirect_stderr(Terminal()) as shown, Screen().reading(path), open_rows(path) as rows:
             assert rows.n_rows == 10_000
-        assert moves == [(i, 1000) for i in range(1, 1001)]
+        assert moves == [(0, 0), *((i, 1000) for i in range(1001))]
         assert "Reading  long.csv" in shown.getvalue().splitlines()[-1]
         moves.clear()
         with open_rows(path):
             assert not moves  # nobody listens any more
 
-    def test_words_of_the_library_become_options(self):
-        text = "n_neighbors=9 is more than n_representatives=5.\nChoose columns=['a', 'b c'], or array=..."
-        assert in_own_words(text) == (
-            "--n-neighbors=9 is more than --n-representatives=5. Choose --columns a,b c, or --array=..."
-        )
-        assert in_own_words("the metric of neighbors") == "the metric of neighbors"
+    def test_a_message_takes_the_place_of_the_bar(self):
+        with contextlib.redirect_stderr(Terminal()) as shown, Console("USPEC").phase("graph"):
+            print_message("warning: text")
+        frames = shown.getvalue().split("\r\033[K")
+        assert frames[2] == "ultraspec: warning: text\n"
+        assert frames[3].startswith("USPEC  graph")
 
 
 class TestEnds:
@@ -129,8 +105,8 @@ class TestEnds:
         code, out, err = shell("fit", "x.npy", "-k", 3, "-q")
         assert (code, out) == (1, "")
         assert err == (
-            "ultraspec: error: this is a bug, please report it: ZeroDivisionError: so it is Run it with --debug to "
-            "see where.\n"
+            "ultraspec: error: this is a bug, please report it: ZeroDivisionError: so it is Run the command "
+            "with --debug to see the traceback.\n"
         )
         code, out, err = shell("fit", "x.npy", "-k", 3, "-q", "--debug")
         assert code == 1

@@ -65,8 +65,9 @@ def test_nothing_is_shown_without_verbose(capfd):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_terminal_gets_a_bar_that_moves_and_then_the_same_lines(n_jobs):
+def test_a_terminal_gets_a_bar_that_moves_and_then_the_same_lines(monkeypatch, n_jobs):
     X = np.random.default_rng(0).normal(size=(60_000, 3))
+    monkeypatch.setenv("COLUMNS", "120")
     with contextlib.redirect_stderr(Terminal()) as terminal:
         USPEC(4, random_state=0, n_jobs=n_jobs, verbose=1).fit(X)
     shown = terminal.getvalue()
@@ -84,6 +85,7 @@ def test_a_terminal_gets_a_bar_that_moves_and_then_the_same_lines(n_jobs):
 def test_a_bar_shows_share_pass_and_time_left(monkeypatch):
     stream, now = Terminal(), [100.0]
     monkeypatch.setattr("ultraspec.engines.progress.time.perf_counter", lambda: now[0])
+    monkeypatch.setenv("COLUMNS", "100")
     console = Console("USPEC", stream)
     with console.phase("neighbors"):
         for _ in range(2):
@@ -92,8 +94,8 @@ def test_a_bar_shows_share_pass_and_time_left(monkeypatch):
                 now[0] += 2.0
                 console.advance()
     *_, last, _ = [frame for frame in stream.getvalue().split("\r\033[K") if frame]
-    assert last == f"USPEC  neighbors           12.00 s  {'█' * 22}{'░' * 8}  75%  pass 2     2.0 s left"
-    assert stream.getvalue().endswith("USPEC  neighbors           12.00 s\n")
+    assert last == f"USPEC  neighbors            12.0 s  {'█' * 22}{'░' * 8}  75%, pass 2, 2 s left"
+    assert stream.getvalue().endswith("USPEC  neighbors            12.0 s\n")
     assert {name: facts["seconds"] for name, facts in console.profile.items()} == {"neighbors": 12.0}
 
 
@@ -108,8 +110,35 @@ def test_a_time_left_that_is_known_better_is_shown(monkeypatch):
             now[0] += 60.0
             console.advance()
     frames = [frame for frame in stream.getvalue().split("\r\033[K") if "left" in frame]
-    assert frames[-2].endswith("3.0 h left")
-    assert frames[-1].endswith("9 min left")
+    assert frames[-2].endswith("2 h 59 min left")
+    assert frames[-1].endswith("9 min 00 s left")
+
+
+@pytest.mark.parametrize("columns", [20, 60, 79, 200])
+def test_a_bar_fits_the_width_of_the_terminal(monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(Console, "BAR_SECONDS", 0.0)
+    stream = Terminal()
+    console = Console("USENC", stream)
+    with console.phase("members"):
+        console.begin_pass(20)
+        console._pass_started -= 30.0  # as if it ran for long
+        console.note("neighbors")
+        for _ in range(5):
+            console.advance()
+    *frames, last = [frame for frame in stream.getvalue().split("\r\033[K") if frame]
+    assert max(map(len, frames)) < columns
+    assert last.startswith("USENC  members")
+    if columns >= 79:
+        assert re.search(r"█+░+ 5 of 20, neighbors, 1 min 30 s left$", frames[-1])
+
+
+def test_a_terminal_that_cannot_replace_lines_gets_a_log(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    stream = Terminal()
+    with Console("USPEC", stream).phase("graph"):
+        pass
+    assert re.fullmatch(r"USPEC  graph +0\.\d\d s\n", stream.getvalue())
 
 
 def test_a_phase_that_fails_is_marked(capsys):

@@ -1,8 +1,8 @@
-"""The command line: ``ultraspec`` and ``python -m ultraspec``.
+"""Command line: ``ultraspec`` and ``python -m ultraspec``.
 
-Exit codes: 0 all is well; 2 something is wrong with the input, the options or the machine (one line on standard error
-says what and where); 1 a bug; 130 interrupted from the keyboard. Results go to standard output, all else to standard
-error. Nothing heavy is imported before it is needed: the help appears at once.
+Exit codes: 0 for success; 1 for a bug; 2 for a problem with the input, the options or the machine, which one line on
+standard error describes; 130 for an interrupt from the keyboard. Results go to standard output, everything else to
+standard error. Slow imports are deferred, so that help pages appear at once.
 """
 
 from __future__ import annotations
@@ -13,9 +13,15 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ultraspec.cli._screen import print_message
+
 __all__ = ["main"]
 
-FINE, BUG, BAD, INTERRUPTED, CLOSED = 0, 1, 2, 130, 141
+SUCCESS = 0
+BUG = 1
+REFUSED = 2
+INTERRUPTED = 130
+CLOSED = 141  # the reader of standard output has gone
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        Words of the command line without the program's name; those of the process by default.
+        Arguments without the name of the program. By default those of the process.
 
     Returns
     -------
@@ -37,65 +43,57 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ultraspec ...
     0
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in arguments
     try:
-        job = _parse([word for word in words if word != "--debug"])
+        job = _parse([argument for argument in arguments if argument != "--debug"])
         return _run(job, debug) if callable(job) else job
     except KeyboardInterrupt:
-        _tell("interrupted")
+        print_message("interrupted")
         return INTERRUPTED
 
 
-def _parse(words: list[str]) -> Callable[[], int | None] | int:
-    """The work that a command line asks for, or the exit code where that is done (help, a mistake)."""
+def _parse(arguments: list[str]) -> Callable[[], int | None] | int:
+    """Return the work that the arguments ask for, or the exit code if there is none (help, a mistake)."""
     try:
         import typer
     except ImportError:
-        _tell("error: the command line needs typer: pip install 'ultraspec[cli]'")
-        return BAD
+        print_message("error: the command line needs typer: pip install 'ultraspec[cli]'")
+        return REFUSED
     from ultraspec.cli._app import app
 
-    # Releases of typer differ in where click's exceptions live, not in their names and order.
-    mistake: Any = typer.BadParameter.__mro__[2]
-    command = typer.main.get_command(app)  # called directly: `app()` would set the process's excepthook
+    # Where the exceptions of click live differs between releases of typer; their names and order do not.
+    usage_error: Any = typer.BadParameter.__mro__[2]
+    command = typer.main.get_command(app)  # `app()` would replace the excepthook of the process
     try:
-        found: Any = command.main(args=words, prog_name="ultraspec", standalone_mode=False)
+        result: Any = command.main(args=arguments, prog_name="ultraspec", standalone_mode=False)
     except typer.Abort:
         raise KeyboardInterrupt from None
-    except mistake as error:
+    except usage_error as error:
         context = getattr(error, "ctx", None)
         where = f" (see {context.command_path} --help)" if context is not None else ""
-        from ultraspec.cli._errors import in_own_words
-
-        _tell(f"error: {in_own_words(error.format_message()).rstrip('.')}{where}")
-        return BAD
-    return found if callable(found) else int(found or FINE)
+        print_message(f"error: {' '.join(error.format_message().split()).rstrip('.')}{where}")
+        return REFUSED
+    return result if callable(result) else int(result or SUCCESS)
 
 
 def _run(job: Callable[[], int | None], debug: bool) -> int:
-    """Do the work, which may give an exit code; turn what goes wrong into a line and another one."""
-    from ultraspec.cli._errors import describe, foreseen, in_own_words, short_warnings
-    from ultraspec.cli._screen import tell
+    """Do the work and return the exit code; print a line if something goes wrong."""
+    from ultraspec.cli._errors import describe_error, is_foreseen, one_line_warnings
 
     try:
-        with short_warnings(lambda text: tell(f"warning: {text}")):
-            return job() or FINE
-    except BrokenPipeError:  # the reader of our output has seen enough
+        with one_line_warnings(lambda text: print_message(f"warning: {text}")):
+            return job() or SUCCESS
+    except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED
     except Exception as error:
         if debug:
             traceback.print_exc()
-        if foreseen(error):
-            tell(f"error: {in_own_words(describe(error))}")
-            return BAD
-        more = "" if debug else " Run it with --debug to see where."
-        tell(
-            f"error: this is a bug, please report it: {type(error).__name__}: {' '.join(describe(error).split())}{more}"
-        )
+        text = " ".join(describe_error(error).split())
+        if is_foreseen(error):
+            print_message(f"error: {text}")
+            return REFUSED
+        more = "" if debug else " Run the command with --debug to see the traceback."
+        print_message(f"error: this is a bug, please report it: {type(error).__name__}: {text}{more}")
         return BUG
-
-
-def _tell(text: str) -> None:
-    print(f"ultraspec: {text}", file=sys.stderr, flush=True)

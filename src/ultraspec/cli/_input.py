@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ultraspec.cli._options import format_names
 from ultraspec.cli._screen import Screen
 
 if TYPE_CHECKING:
@@ -50,24 +51,20 @@ class DataFile:
             return self._open_chosen(path, fitted)
 
     def _open_chosen(self, path: Path, fitted: Sequence[str] | None) -> Rows:
+        from ultraspec._checks import join_names
         from ultraspec.rows import ColumnNotFound
 
         columns = self.columns
-        of_model = columns is None and fitted is not None and self._is_table(path)
-        if of_model:
+        if columns is None and fitted is not None and self._is_table(path):
             columns = fitted
         try:
             return self._open(columns)
         except ColumnNotFound as error:
-            if columns is None:  # a name is missing only where names were asked for
+            if columns is not None and all(name.isdecimal() for name in columns):
+                return self._open([int(name) for name in columns])
+            if columns is self.columns:
                 raise
-            if not all(name.isdecimal() for name in columns):
-                if not of_model:
-                    raise
-                from ultraspec._checks import join_names
-
-                raise ValueError(f"{error} The model was fitted on {join_names(columns)}.") from error
-        return self._open([int(name) for name in columns])
+            raise ValueError(f"{error} The model was fitted on {join_names(fitted or ())}.") from error
 
     def _open(self, columns: Sequence[str | int] | None) -> Rows:
         from ultraspec import open_rows
@@ -90,7 +87,7 @@ class DataFile:
         """Write the options that read the file in the same way."""
         words: list[str] = []
         if self.columns is not None:
-            words += ["--columns", ",".join(self.columns)]
+            words += ["--columns", format_names(self.columns)]
         if self.array is not None:
             words += ["--array", self.array]
         if self.header is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,6 +82,17 @@ def parse_names(text: str) -> list[str]:
     if not all(names) or not names:
         raise typer.BadParameter(f"it must be names with commas between them, got {text!r}.")
     return names
+
+
+def format_names(names: Iterable[str]) -> str:
+    """Write names as `parse_names` reads them.
+
+    Examples
+    --------
+    >>> format_names(["a", "b,c"])
+    'a,"b,c"'
+    """
+    return ",".join(f'"{name}"' if "," in name else name for name in names)
 
 
 def parse_delimiter(text: str) -> str:

@@ -1,6 +1,6 @@
-"""Columns of numbers to files, block by block: .npy, .npz, .csv and .parquet.
+"""Write columns of numbers to files, block by block: .npy, .npz, .csv and .parquet.
 
-A writer gets blocks of all columns, in order, and holds no more than one row group of them.
+A writer takes blocks of all columns, in order, and holds at most one row group in memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._checks import import_optional
-from ultraspec.cli._errors import blaming
+from ultraspec.cli._errors import naming_output
 from ultraspec.storage.atomic import write_whole
 
 Array = npt.NDArray[Any]
@@ -28,41 +28,52 @@ GROUP_ROWS = 2**20  # of a row group in a Parquet file
 
 
 def write_columns(path: Path, n_rows: int, types: Types, blocks: Iterable[tuple[Array, ...]], *, force: bool) -> None:
-    """Write a file of columns, whole or not at all.
+    """Write a file of columns; if that fails, no file is left.
 
     Parameters
     ----------
     path : Path
-        The file; its ending tells the format. A .npy file gets the first column only.
+        The file. Its suffix is the format. A .npy file gets the first column only.
     n_rows : int
-        Rows of all blocks.
+        Number of rows in all blocks.
     types : dict of str to dtype
-        The columns.
+        Types of the columns, by name.
     blocks : iterable of tuples of ndarray
-        All columns of some rows each.
+        All columns of a block of rows.
     force : bool
         Whether an existing file may be replaced.
     """
 
     def fill(file: BinaryIO) -> None:
-        with writer(path, file, n_rows, types) as write:
+        with open_writer(path, file, n_rows, types) as write:
             for block in blocks:
                 write(*block)
 
-    with blaming(path, only_if_full=True):  # closing a file that could not be written fails once more
+    with naming_output(path, only_if_full=True):  # closing a file that could not be written fails once more
         write_whole(path, fill, overwrite=force)
 
 
 @contextmanager
-def writer(
+def open_writer(
     path: Path, file: BinaryIO, n_rows: int, types: Types, *, matrix: bool = False
 ) -> Iterator[Callable[..., None]]:
-    """A function that appends a block of columns to an open file; `path` is its name to be.
+    """Yield a function that appends a block of columns to an open file.
 
-    With `matrix`, a .npy file gets all columns, as a 2-d array.
+    Parameters
+    ----------
+    path : Path
+        The name that the file will have.
+    file : file
+        The file.
+    n_rows : int
+        Number of rows in all blocks.
+    types : dict of str to dtype
+        Types of the columns, by name.
+    matrix : bool, default=False
+        Whether a .npy file gets all columns, as a 2-d array.
     """
     suffix = path.suffix.lower()
-    with blaming(path):
+    with naming_output(path):
         if suffix == ".npy":
             sink: _Sink = _Npy(file, n_rows, types, matrix)
         elif suffix == ".npz":
@@ -73,7 +84,7 @@ def writer(
 
     def write(*columns: Array) -> None:
         nonlocal written
-        with blaming(path):
+        with naming_output(path):
             sink.write(columns)
         written += len(columns[0])
 
@@ -81,7 +92,7 @@ def writer(
         yield write
         if written != n_rows:
             raise RuntimeError(f"{written} of {n_rows} rows were written to {path}")
-        with blaming(path):
+        with naming_output(path):
             sink.finish()
             file.flush()  # a full disk may show itself only now
     finally:
@@ -89,22 +100,23 @@ def writer(
 
 
 class _Sink(ABC):
-    """A format that is being written."""
+    """A file that is being written."""
 
     @abstractmethod
     def write(self, columns: tuple[Array, ...]) -> None:
-        """Write some rows."""
+        """Write a block of rows."""
 
-    def finish(self) -> None:  # noqa: B027 - not all formats have something left
-        """Write what is left."""
+    def finish(self) -> None:  # noqa: B027 - not all formats need it
+        """Complete the file."""
 
     def drop(self) -> None:  # noqa: B027
-        """Let go of everything, finished or not."""
+        """Release all resources, whether the file is complete or not."""
 
 
 class _Npy(_Sink):
     def __init__(self, file: BinaryIO, n_rows: int, types: Types, matrix: bool) -> None:
-        self._file, self._matrix = file, matrix
+        self._file = file
+        self._matrix = matrix
         self._dtype = np.dtype(next(iter(types.values())))
         _write_header(file, (n_rows, len(types)) if matrix else (n_rows,), self._dtype)
 
@@ -114,7 +126,7 @@ class _Npy(_Sink):
 
 
 class _Npz(_Sink):
-    """An archive takes one array after another: columns but the first wait in temporary files beside it."""
+    """An archive takes one array after another, so all columns but the first wait in temporary files beside it."""
 
     def __init__(self, path: Path, file: BinaryIO, n_rows: int, types: Types) -> None:
         self._n_rows = n_rows
@@ -144,7 +156,7 @@ class _Npz(_Sink):
     def drop(self) -> None:
         for values in self._waiting:
             values.close()
-        self._archive.fp = None  # else it would end a file that was given up
+        self._archive.fp = None  # otherwise it would complete a file that was abandoned
 
 
 class _Csv(_Sink):
@@ -153,7 +165,7 @@ class _Csv(_Sink):
         file.write((",".join(types) + "\n").encode())
         self._schema = _schema(types)
         options = csv.WriteOptions(include_header=False)
-        self._writer = csv.CSVWriter(_Lent(file), self._schema, write_options=options)
+        self._writer = csv.CSVWriter(_OpenFile(file), self._schema, write_options=options)
 
     def write(self, columns: tuple[Array, ...]) -> None:
         self._writer.write(_table(self._schema, columns))
@@ -166,32 +178,33 @@ class _Parquet(_Sink):
     def __init__(self, file: BinaryIO, types: Types) -> None:
         parquet: Any = import_optional("pyarrow.parquet", "Parquet files")
         self._schema = _schema(types)
-        self._writer = parquet.ParquetWriter(_Lent(file), self._schema, compression="zstd")
-        self._kept: list[tuple[Array, ...]] = []
-        self._n_kept = 0
+        self._writer = parquet.ParquetWriter(_OpenFile(file), self._schema, compression="zstd")
+        self._blocks: list[tuple[Array, ...]] = []
+        self._n_rows = 0
 
     def write(self, columns: tuple[Array, ...]) -> None:
-        self._kept.append(columns)
-        self._n_kept += len(columns[0])
-        if self._n_kept >= GROUP_ROWS:
+        self._blocks.append(columns)
+        self._n_rows += len(columns[0])
+        if self._n_rows >= GROUP_ROWS:
             self._write_group()
 
     def _write_group(self) -> None:
-        columns = tuple(np.concatenate(parts) for parts in zip(*self._kept, strict=True))
-        self._kept, self._n_kept = [], 0
+        columns = tuple(np.concatenate(parts) for parts in zip(*self._blocks, strict=True))
+        self._blocks = []
+        self._n_rows = 0
         self._writer.write_table(_table(self._schema, columns), row_group_size=len(columns[0]))
 
     def finish(self) -> None:
-        if self._n_kept:
+        if self._n_rows:
             self._write_group()
         self._writer.close()
 
     def drop(self) -> None:
-        self._writer.is_open = False  # else it would write to the closed file when it is collected
+        self._writer.is_open = False  # otherwise it would write to the closed file when it is deleted
 
 
-class _Lent:
-    """A file that pyarrow may write to but not close."""
+class _OpenFile:
+    """A file that pyarrow can write to but not close."""
 
     closed = False
 
@@ -208,7 +221,7 @@ class _Lent:
         return self._file.tell()
 
     def close(self) -> None:
-        """Leave it to the owner."""
+        """Do nothing: the owner closes the file."""
 
     def readable(self) -> bool:
         return False
@@ -227,10 +240,10 @@ def _schema(types: Types) -> Any:
 
 def _table(schema: Any, columns: tuple[Array, ...]) -> Any:
     pyarrow: Any = import_optional("pyarrow", "tables")
-    plain = [
+    arrays = [
         np.ascontiguousarray(c, dtype=kind.to_pandas_dtype()) for c, kind in zip(columns, schema.types, strict=True)
     ]
-    return pyarrow.table(plain, schema=schema)
+    return pyarrow.table(arrays, schema=schema)
 
 
 def _write_header(stream: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:

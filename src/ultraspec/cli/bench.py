@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ultraspec import USPEC, datasets, metrics
-from ultraspec.cli._screen import Screen, duration, format_bytes
-from ultraspec.engines.progress import resident_bytes
+from ultraspec.cli._screen import Screen, format_bytes
+from ultraspec.engines.progress import format_duration, resident_bytes
 from ultraspec.engines.threads import count_jobs
 
 WARM_UP_ROWS = 20_000
@@ -119,7 +119,7 @@ def print_result(
     }
     lines = [("", f"{'time':>12}{'memory':>12}{'NMI':>9}")]
     lines += [
-        (name, f"{duration(m['seconds']):>12}{format_bytes(m['peak_bytes']):>12}{m['nmi']:>9.4f}")
+        (name, f"{format_duration(m['seconds']):>12}{format_bytes(m['peak_bytes']):>12}{m['nmi']:>9.4f}")
         for name, m in methods.items()
     ]
     repeats = len(methods["KMeans"]["runs"])

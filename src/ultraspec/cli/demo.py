@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from ultraspec import USPEC, datasets, metrics, report
-from ultraspec.cli._errors import blaming
-from ultraspec.cli._screen import Screen, duration, format_sizes
+from ultraspec.cli._errors import naming_output
+from ultraspec.cli._screen import Screen, format_sizes
+from ultraspec.engines.progress import format_duration
 
 
 def run(n_rows: int, seed: int, page: Path | None, *, force: bool, screen: Screen) -> None:
@@ -25,7 +26,7 @@ def run(n_rows: int, seed: int, page: Path | None, *, force: bool, screen: Scree
         model.fit(X)
     seconds = time.perf_counter() - started
     if page is not None:
-        with screen.watching(model), blaming(page):
+        with screen.watching(model), naming_output(page):
             report.write(model, X, page, title="Three concentric circles", overwrite=True if force else None)
     facts = {
         "command": "demo",
@@ -38,7 +39,7 @@ def run(n_rows: int, seed: int, page: Path | None, *, force: bool, screen: Scree
         "outputs": {} if page is None else {"report": str(page)},
     }
     lines = [
-        ("Time", duration(seconds)),
+        ("Time", format_duration(seconds)),
         ("NMI", f"{facts['nmi']:.4f}  (1 is perfect)"),
         ("Cluster sizes", format_sizes(facts["sizes"])),
         ("True sizes", format_sizes(facts["true_sizes"])),

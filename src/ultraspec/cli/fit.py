@@ -13,13 +13,14 @@ import numpy as np
 
 from ultraspec import USENC, USPEC, report, save
 from ultraspec.cli import _outputs
-from ultraspec.cli._errors import about, blaming
+from ultraspec.cli._errors import naming_input, naming_output
 from ultraspec.cli._input import DataFile
 from ultraspec.cli._labelling import ClusterSizes, split_blocks
 from ultraspec.cli._parameters import parameters_of
-from ultraspec.cli._screen import Screen, duration, format_bytes, format_sizes
+from ultraspec.cli._screen import Screen, format_bytes, format_sizes
 from ultraspec.cli._writers import write_columns
 from ultraspec.engines.moments import measure_scaling
+from ultraspec.engines.progress import format_duration
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, ScaledRows
 from ultraspec.storage import checkpoint
@@ -46,7 +47,7 @@ def run(
             n_bytes = _outputs.label_bytes(outputs["-o"], rows.n_rows, confidence=ensemble)
             _outputs.check_disk_space({outputs["-o"]: n_bytes})
         started = time.perf_counter()
-        with about(source.path):
+        with naming_input(source.path):
             fit_rows(model, rows, scale, screen)
         seconds = time.perf_counter() - started
         sizes = write_outputs(model, rows, outputs, force, repeat_command(model, source), screen)
@@ -93,10 +94,10 @@ def write_outputs(
         for _ in blocks:
             pass
     if "--model" in outputs:
-        with blaming(outputs["--model"]):
+        with naming_output(outputs["--model"]):
             save(model, outputs["--model"], overwrite=force)
     if "--report" in outputs:
-        with screen.watching(model), blaming(outputs["--report"]):
+        with screen.watching(model), naming_output(outputs["--report"]):
             report.write(model, rows, outputs["--report"], code=command, overwrite=force)
     return sizes.counts
 
@@ -162,7 +163,7 @@ def result_lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if "mean_confidence" in facts:
         lines.append(("Confidence", f"{facts['mean_confidence']:.4f} on average"))
-    lines.append(("Time", duration(facts["seconds"])))
+    lines.append(("Time", format_duration(facts["seconds"])))
     lines.append(("Memory", format_bytes(facts["peak_bytes"]) + " at most"))
     lines.append(("Seed", str(facts["seed"])))
     lines += [(name.capitalize(), path) for name, path in facts["outputs"].items()]

@@ -13,11 +13,11 @@ import numpy as np
 
 from ultraspec import datasets
 from ultraspec.cli import _outputs
-from ultraspec.cli._errors import blaming
-from ultraspec.cli._screen import Screen, duration
-from ultraspec.cli._writers import writer
+from ultraspec.cli._errors import naming_output
+from ultraspec.cli._screen import Screen
+from ultraspec.cli._writers import open_writer
 from ultraspec.datasets.synthetic import CHUNK_ROWS, Labelled
-from ultraspec.engines.progress import Reporter
+from ultraspec.engines.progress import Reporter, format_duration
 from ultraspec.storage.atomic import write_whole
 
 COLUMNS = {"x0": np.float32, "x1": np.float32}
@@ -54,7 +54,7 @@ def run(
         "outputs": {{"-o": "data", "--labels": "labels"}[option]: str(path) for option, path in targets.items()},
     }
     shown = [("Set", f"{name}, {NOTE}"), ("Rows", f"{n_rows:,} x 2"), ("Classes", f"{facts['classes']}")]
-    shown += [("Seed", str(seed)), ("Time", duration(seconds)), ("Data", str(targets["-o"]))]
+    shown += [("Seed", str(seed)), ("Time", format_duration(seconds)), ("Data", str(targets["-o"]))]
     screen.result(facts, shown + [("Labels", str(path)) for option, path in targets.items() if option == "--labels"])
 
 
@@ -72,16 +72,16 @@ def write_set(data: Path, labels: Path | None, n_rows: int, blocks: Iterator[Lab
 
     def fill(file: BinaryIO, classes: BinaryIO | None = None) -> None:
         with ExitStack() as stack:
-            write_rows = stack.enter_context(writer(data, file, n_rows, COLUMNS, matrix=True))
+            write_rows = stack.enter_context(open_writer(data, file, n_rows, COLUMNS, matrix=True))
             write_classes = None
             if labels is not None and classes is not None:
-                write_classes = stack.enter_context(writer(labels, classes, n_rows, {"label": np.int32}))
+                write_classes = stack.enter_context(open_writer(labels, classes, n_rows, {"label": np.int32}))
             for X, y in blocks:
                 write_rows(*X.T)
                 if write_classes is not None:
                     write_classes(y)
 
-    with blaming(data, only_if_full=True):
+    with naming_output(data, only_if_full=True):
         if labels is None:
             write_whole(data, fill, overwrite=force)
             return

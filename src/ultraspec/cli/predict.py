@@ -11,11 +11,12 @@ import numpy as np
 
 from ultraspec import load
 from ultraspec.cli import _outputs
-from ultraspec.cli._errors import about
+from ultraspec.cli._errors import naming_input
 from ultraspec.cli._input import DataFile
 from ultraspec.cli._labelling import ClusterSizes, label_blocks
-from ultraspec.cli._screen import Screen, duration, format_sizes
+from ultraspec.cli._screen import Screen, format_sizes
 from ultraspec.cli._writers import write_columns
+from ultraspec.engines.progress import format_duration
 
 
 def run(path: Path, source: DataFile, target: Path, *, n_jobs: int | None, force: bool, screen: Screen) -> None:
@@ -29,7 +30,7 @@ def run(path: Path, source: DataFile, target: Path, *, n_jobs: int | None, force
         _outputs.check_disk_space({target: n_bytes})
         started = time.perf_counter()
         sizes = ClusterSizes(model.n_clusters_)
-        with about(source.path), closing(label_blocks(model, rows, screen.reporter("predict"))) as blocks:
+        with naming_input(source.path), closing(label_blocks(model, rows, screen.reporter("predict"))) as blocks:
             write_columns(target, rows.n_rows, types, sizes.count(blocks), force=force)
         seconds = time.perf_counter() - started
     facts = {
@@ -45,7 +46,7 @@ def run(path: Path, source: DataFile, target: Path, *, n_jobs: int | None, force
         [
             ("Rows", f"{rows.n_rows:,}"),
             ("Sizes", format_sizes(sizes.counts)),
-            ("Time", duration(seconds)),
+            ("Time", format_duration(seconds)),
             ("Labels", str(target)),
         ],
     )

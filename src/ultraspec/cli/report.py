@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ultraspec.cli._errors import about, blaming
+from ultraspec.cli._errors import naming_input, naming_output
 from ultraspec.cli._input import DataFile
 from ultraspec.cli._screen import Screen
 from ultraspec.cli.fit import repeat_command
@@ -18,7 +18,7 @@ def run(
     """Write a report on a model and the rows of a file."""
     model = load_model(path, n_jobs)
     opened = source.open(screen, feature_names(model))
-    with opened as rows, screen.watching(model), about(source.path), blaming(target):
+    with opened as rows, screen.watching(model), naming_input(source.path), naming_output(target):
         write(model, rows, target, title=title, code=repeat_command(model, source, rows.n_rows), overwrite=force)
     facts = {
         "command": "report",

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ultraspec.cli._errors import blaming
-from ultraspec.cli._screen import Screen, duration, tell
+from ultraspec.cli._errors import naming_output
+from ultraspec.cli._screen import Screen, print_message
+from ultraspec.engines.progress import format_duration
 from ultraspec.reproduce import experiment as ex
 from ultraspec.reproduce import markdown, page, store, text
 from ultraspec.reproduce.declarations import DATASETS, METHODS, Run
@@ -102,7 +103,7 @@ def run(request: Request, screen: Screen) -> int:
         raise KeyboardInterrupt
     vain = [] if request.draw_only else in_vain(summary, experiment)
     for words in vain:
-        tell(f"error: {words}")
+        print_message(f"error: {words}")
     return 2 if vain else 0
 
 
@@ -137,7 +138,8 @@ def show(
         lines.append(("Failed", f"{len(failed):,} run{'s' * (len(failed) > 1)}, the last {what}"))
     if summary.quick:
         lines.append(("Quick look", text.quick_look(summary)))
-    lines += [("Time", duration(seconds)), *((name.capitalize(), str(file)) for name, file in request.files.items())]
+    lines.append(("Time", format_duration(seconds)))
+    lines += [(name.capitalize(), str(file)) for name, file in request.files.items()]
     if progress.left and not request.draw_only:
         lines.append(("Go on", "run the same command again"))
     screen.result(facts, lines)
@@ -217,5 +219,5 @@ def draw(summary: Summary, experiment: ex.Experiment, request: Request) -> None:
     """Write the tables and the page."""
     for name, module in (("tables", markdown), ("page", page)):
         content = module.render(summary, experiment.tables).encode()
-        with blaming(request.files[name]):
+        with naming_output(request.files[name]):
             write_whole(request.files[name], lambda file, content=content: file.write(content))  # type: ignore[misc]

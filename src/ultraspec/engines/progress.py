@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from typing import IO, Any
+
+CLEAR_LINE = "\r\033[K"
 
 
 class Reporter:
@@ -101,14 +104,16 @@ class MemberReporter(Reporter):
 
 
 class Console(Reporter):
-    """Shows phases on a stream: a moving bar on a terminal, one line per finished phase and every 10 s in a log.
+    """A reporter that writes to a stream: a moving bar on a terminal, a line every 10 s in a log.
+
+    A line with the time of each phase stays in both.
 
     Parameters
     ----------
     title : str
         Stands before every line.
     stream : file, optional
-        Where to write; standard error by default.
+        Where to write. By default standard error.
 
     Examples
     --------
@@ -123,50 +128,59 @@ class Console(Reporter):
     """
 
     WIDTH = 30
+    BAR_SECONDS = 0.1
     LOG_SECONDS = 10.0
 
     def __init__(self, title: str, stream: IO[str] | None = None) -> None:
         super().__init__()
         self._title = title
         self._stream = stream if stream is not None else sys.stderr
-        self._live = self._stream.isatty()
+        self._live = is_terminal(self._stream)
         self._lock = threading.Lock()
-        self._name = self._note = ""
-        self._passes = self._total = self._done = 0
-        self._started = self._pass_started = self._shown = 0.0
+        self._start_of_line = ""
+        self._note = ""
+        self._passes = 0
+        self._total = 0
+        self._done = 0
+        self._started = 0.0
+        self._pass_started = 0.0
+        self._shown = 0.0
         self._end: float | None = None
 
     def begin_phase(self, name: str) -> None:
         """Start the clock of a phase."""
-        self._name, self._note = name, ""
+        self._start_of_line = f"{self._title}  {name:<16}"
+        self._note = ""
         self._passes = self._total = self._done = 0
         self._started = self._shown = time.perf_counter()
         if self._live:
             self._draw(force=True)
 
     def note(self, text: str) -> None:
-        """Show what is being done."""
+        """Show what the current task is about."""
         self._note = text
         self._draw()
 
-    def end_phase(self, name: str, done: bool) -> None:
+    def end_phase(self, name: str, done: bool) -> None:  # noqa: ARG002
         """Write the line that stays."""
         if self._live:
-            self._stream.write("\r\033[K")
-        what = "" if done else "  stopped"
-        self._stream.write(f"{self._title}  {name:<16} {time.perf_counter() - self._started:8.2f} s{what}\n")
+            self._stream.write(CLEAR_LINE)
+        spent = format_duration(time.perf_counter() - self._started)
+        self._stream.write(f"{self._start_of_line} {spent:>10}{'' if done else '  stopped'}\n")
         self._stream.flush()
 
     def begin_pass(self, total: int) -> None:
-        """Start the bar anew."""
+        """Start the bar again from zero."""
         with self._lock:
             self._passes += 1
-            self._total, self._done, self._end = total, 0, None
+            self._total = total
+            self._done = 0
+            self._end = None
             self._pass_started = time.perf_counter()
         self._draw()
 
     def expect(self, seconds: float) -> None:
-        """Show another time left than the tasks done tell."""
+        """Show this as the time left, in place of an estimate from the finished tasks."""
         self._end = time.perf_counter() + seconds
 
     def advance(self) -> None:
@@ -177,23 +191,64 @@ class Console(Reporter):
 
     def _draw(self, force: bool = False) -> None:
         now = time.perf_counter()
-        if now - self._shown < (0.1 if self._live else self.LOG_SECONDS) and not force:
+        if now - self._shown < (self.BAR_SECONDS if self._live else self.LOG_SECONDS) and not force:
             return
         with self._lock:
             self._shown = now
-            share = self._done / self._total if self._total else 0.0
-            full = int(share * self.WIDTH)
-            left = f"{(now - self._pass_started) * (1 - share) / share:6.1f} s left" if share else ""
-            if self._end is not None:
-                minutes = max(0.0, self._end - now) / 60
-                left = f"{minutes:.0f} min left" if minutes < 100 else f"{minutes / 60:.1f} h left"
-            passes = f"pass {self._passes}  " if self._passes > 1 else ""
-            if self._note:
-                passes = f"{self._done} of {self._total}, {self._note}  "
-            bar = ("█" * full + "░" * (self.WIDTH - full) + " ") if self._live else ""
-            line = f"{self._title}  {self._name:<16} {now - self._started:8.2f} s  {bar}{share:4.0%}  {passes}{left}"
-            self._stream.write(f"\r\033[K{line}" if self._live else f"{line}\n")
+            start = f"{self._start_of_line} {format_duration(now - self._started):>10}  "
+            state = self._describe(now)
+            if not self._live:
+                self._stream.write(f"{start}{state}\n")
+            else:
+                columns = terminal_width(self._stream) - 1
+                width = max(0, min(self.WIDTH, columns - len(start) - len(state) - 1))
+                full = width * self._done // self._total if self._total else 0
+                bar = "█" * full + "░" * (width - full)
+                self._stream.write(CLEAR_LINE + f"{start}{bar} {state}"[:columns])
             self._stream.flush()
+
+    def _describe(self, now: float) -> str:
+        """Return what is done and the time left."""
+        share = self._done / self._total if self._total else 0.0
+        parts = [f"{share:4.0%}"]
+        if self._note:
+            parts = [f"{self._done} of {self._total}, {self._note}"]
+        elif self._passes > 1:
+            parts.append(f"pass {self._passes}")
+        if self._end is not None:
+            parts.append(f"{format_duration(round(max(0.0, self._end - now)))} left")
+        elif share:
+            parts.append(f"{format_duration(round((now - self._pass_started) * (1 - share) / share))} left")
+        return ", ".join(parts)
+
+
+def is_terminal(stream: IO[str]) -> bool:
+    """Tell whether a line that was written to a stream can be replaced."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def terminal_width(stream: IO[str]) -> int:
+    """Return the number of columns of a terminal."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):  # not a terminal of this system
+        return shutil.get_terminal_size().columns
+
+
+def format_duration(seconds: float) -> str:
+    """Format a time; integers have no decimals.
+
+    Examples
+    --------
+    >>> format_duration(0.256), format_duration(5), format_duration(75), format_duration(7500)
+    ('0.26 s', '5 s', '1 min 15 s', '2 h 05 min')
+    """
+    if isinstance(seconds, int) and seconds < 60:
+        return f"{seconds} s"
+    if seconds < 59.95:
+        return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def resident_bytes() -> int | None:
