@@ -97,7 +97,7 @@ class TestFit:
         (shell.folder / "t.csv").write_text("\n".join(lines))
         words = ["fit", "t.csv", "-k", 3, "--seed", 0, "-o", "l.npy", "--report", "r.html"]
         line = shell.refused(*words)
-        assert line.endswith("Try --delimiter=';' and --decimal=','.")
+        assert line.endswith("Try --delimiter ';' and --decimal ','.")
         code, _, err = shell(*words, "--delimiter", ";", "--decimal", ",")
         assert code == 0
         assert "warning" not in err

@@ -17,8 +17,11 @@ import pytest
 
 from tests.helpers.cli_tools import Shell, circles, start, write_data
 from ultraspec import USPEC
+from ultraspec._checks import InvalidParameter
+from ultraspec.cli._errors import naming_input, write_message
 from ultraspec.cli._screen import Screen, print_message
 from ultraspec.engines.progress import Console
+from ultraspec.rows import NotFinite, NotNumeric
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 
@@ -67,8 +70,6 @@ class TestShown:
         lines = err.splitlines()
         assert len(lines) == 1
         assert lines[0].startswith("ultraspec: warning: The graph is in ")
-        assert "raise -k" in lines[0]
-        assert "n_clusters" not in lines[0]
         assert json.loads(out)["clusters"] == 2
 
     def test_a_terminal_sees_how_far_a_table_is_read(self, tmp_path, monkeypatch):
@@ -231,3 +232,19 @@ def wait_for_scratch(folder, process, n_bytes=2**20):
         assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+class TestMessages:
+    def test_options_stand_for_parameters(self):
+        error = NotNumeric({"c": "string"}, ["a", "b c"], Path("t.csv"))
+        assert write_message(error).endswith("Choose --columns 'a,b c', which do, or convert these to numbers first.")
+        error = NotNumeric({"c": "string"}, [f"x{i}" for i in range(20)], Path("t.csv"))
+        assert "--columns x0,x1,x2,x3,x4,x5,x6,x7,x8,x9,x10,x11,...'" in write_message(error).replace("'x0", "x0")
+        error = InvalidParameter("n_jobs", 0, "a non-zero integer", (None,))
+        assert write_message(error) == "--n-jobs must be a non-zero integer, got 0."
+
+    def test_the_file_stands_for_X(self):
+        error = NotFinite(np.nan, "a", 7)
+        assert write_message(error, Path("t.csv")).startswith("t.csv contains NaN in column 'a', row 7.")
+        with pytest.raises(ValueError, match=r"^t\.csv contains NaN.* such rows first\.$"), naming_input(Path("t.csv")):
+            raise error
