@@ -92,7 +92,7 @@ def demo(
         "ultraspec fit data.parquet -k 10 -o labels.parquet",
         "ultraspec fit data.csv -k auto --columns x,y --scale standard --report r.html",
         "ultraspec fit data.npy -k 10 --ensemble --checkpoint runs -o labels.parquet",
-        "ultraspec fit words.npz -k 50 --metric cosine --model words.ultraspec --seed 0",
+        "ultraspec fit texts.npz -k 50 --metric cosine --model texts.ultraspec --seed 0",
     )
 )
 @with_estimator_options

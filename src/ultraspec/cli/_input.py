@@ -85,15 +85,13 @@ class DataFile:
 
     def options(self) -> list[str]:
         """Write the options that read the file in the same way."""
-        words: list[str] = []
-        if self.columns is not None:
-            words += ["--columns", format_names(self.columns)]
-        if self.array is not None:
-            words += ["--array", self.array]
+        values = {
+            "--columns": None if self.columns is None else format_names(self.columns),
+            "--array": self.array,
+            "--delimiter": "tab" if self.delimiter == "\t" else self.delimiter,
+            "--decimal": self.decimal,
+        }
+        arguments = [text for option, value in values.items() if value is not None for text in (option, value)]
         if self.header is not None:
-            words.append("--header" if self.header else "--no-header")
-        if self.delimiter is not None:
-            words += ["--delimiter", "tab" if self.delimiter == "\t" else self.delimiter]
-        if self.decimal is not None:
-            words += ["--decimal", self.decimal]
-        return words
+            arguments.append("--header" if self.header else "--no-header")
+        return arguments

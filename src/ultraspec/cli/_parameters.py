@@ -80,7 +80,7 @@ class Parameter:
     @property
     def help(self) -> str:
         """First sentence of the description, with options for parameters, and the choices."""
-        text = re.sub(r"`(\w+)`", lambda found: option_name(found[1]), self.summary)
+        text = re.sub(r"`(\w+)`", lambda match: option_name(match[1]), self.summary)
         if self.strings and "int" not in self.kinds:
             *others, last = self.strings
             text = f"{text.removesuffix('.')}: {', '.join(others)} or {last}."
@@ -163,21 +163,20 @@ def read_parameters(source: str, estimator: str) -> dict[str, Parameter]:
     body = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == estimator)
     entries = {entry[0]: entry[1:] for entry in ENTRY.findall(ast.get_docstring(body) or "")}
     init = next(node for node in body.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
-    found = {}
-    for argument in (*init.args.args[1:], *init.args.kwonlyargs):
-        kind, default, description = entries.get(argument.arg, ("str", "", ""))
-        sentence = re.match(r".*?(\.(?= |$)|$)", " ".join(description.split()))
-        found[argument.arg] = Parameter(
-            argument.arg, kind, ast.literal_eval(default or "None"), sentence[0] if sentence else ""
-        )
-    return found
+    parameters = {}
+    for name in (argument.arg for argument in (*init.args.args[1:], *init.args.kwonlyargs)):
+        kind, default, description = entries.get(name, ("str", "", ""))
+        sentence = re.split(r"(?<=\.) ", " ".join(description.split()))[0]
+        parameters[name] = Parameter(name, kind, ast.literal_eval(default or "None"), sentence)
+    return parameters
 
 
 @functools.cache
 def parameters_of(estimator: str) -> dict[str, Parameter]:
     """Return the parameters of USPEC or USENC that have options, without importing the class."""
     source = resources.files("ultraspec").joinpath(f"{estimator.lower()}.py").read_text(encoding="utf-8")
-    return {name: found for name, found in read_parameters(source, estimator).items() if name not in HIDDEN}
+    parameters = read_parameters(source, estimator)
+    return {name: parameter for name, parameter in parameters.items() if name not in HIDDEN}
 
 
 def with_estimator_options(command: F) -> F:

@@ -9,19 +9,19 @@ from ultraspec.rows.label_files import check_same_length, read_label_file
 
 def run(labels: str, truth: str, column: str | None, delimiter: str | None, screen: Screen) -> None:
     """Score labels against true classes."""
-    found = read_label_file(labels, column, delimiter)
-    known = read_label_file(truth, column, delimiter)
-    check_same_length(found, known, (labels, truth))
-    table = metrics.contingency(known, found)
+    clusters = read_label_file(labels, column, delimiter)
+    classes = read_label_file(truth, column, delimiter)
+    check_same_length(clusters, classes, (labels, truth))
+    table = metrics.contingency(classes, clusters)
     facts = {
         "command": "evaluate",
-        "rows": len(found),
+        "rows": len(clusters),
         "clusters": len(table.cluster_sizes),
         "classes": len(table.class_sizes),
-        "nmi": metrics.nmi(known, found),
-        "majority_accuracy": metrics.majority_accuracy(known, found),
-        "hungarian_accuracy": metrics.hungarian_accuracy(known, found),
-        "ari": metrics.ari(known, found),
+        "nmi": metrics.nmi(classes, clusters),
+        "majority_accuracy": metrics.majority_accuracy(classes, clusters),
+        "hungarian_accuracy": metrics.hungarian_accuracy(classes, clusters),
+        "ari": metrics.ari(classes, clusters),
     }
     screen.result(
         facts,
@@ -31,7 +31,7 @@ def run(labels: str, truth: str, column: str | None, delimiter: str | None, scre
             ("NMI", f"{facts['nmi']:.4f}"),
             (
                 "Majority accuracy",
-                f"{facts['majority_accuracy']:.4f}  (the paper's CA: clusters count as their majority)",
+                f"{facts['majority_accuracy']:.4f}  (CA of the paper: a cluster counts as its majority class)",
             ),
             ("Hungarian accuracy", f"{facts['hungarian_accuracy']:.4f}  (one cluster per class)"),
             ("ARI", f"{facts['ari']:.4f}"),

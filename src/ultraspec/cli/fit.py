@@ -114,22 +114,22 @@ def repeat_command(model: Any, source: DataFile, n_rows: int | None = None) -> s
     n_rows : int, optional
         Their number, if they may differ from the fitted rows.
     """
-    words = ["ultraspec", "fit", str(source.path)]
+    arguments = ["ultraspec", "fit", str(source.path)]
     note = ""
     if n_rows is not None and n_rows != model._n_rows:
-        words[2] = "DATA"
+        arguments[2] = "DATA"
         note = f"# DATA: the {model._n_rows:,} rows that were fitted, not those of this page\n"
     kind = USENC if isinstance(model, USENC) else USPEC
     if kind is USENC:
-        words.append("--ensemble")
+        arguments.append("--ensemble")
     values = {**model.get_params(deep=False), "random_state": model._seed}
     defaults = {**kind().get_params(deep=False), "n_clusters": None}  # -k is required
     for name, parameter in parameters_of(kind.__name__).items():
         if values[name] != defaults[name] and name != "n_jobs":
-            words += parameter.write(values[name])
+            arguments += parameter.write(values[name])
     if model.scaling_ is not None:
-        words += ["--scale", "standard"]
-    return note + shlex.join(words + source.options())
+        arguments += ["--scale", "standard"]
+    return note + shlex.join(arguments + source.options())
 
 
 def describe_fit(model: Any, rows: Rows, sizes: Any, scale: str, seconds: float) -> dict[str, Any]:
