@@ -18,9 +18,9 @@ from scipy.spatial.distance import squareform
 from sklearn.cluster import KMeans
 
 from ultraspec import baselines
-from ultraspec.baselines.ensemble_baseline import combine_integers
+from ultraspec.baselines.ensemble_baseline import combine_labels
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.reproduce import members
+from ultraspec.reproduce.member_cache import get_members
 
 LIMIT = 3.0
 STEPS, NEIGHBORS, WALKS = 20, 40, 64
@@ -100,12 +100,12 @@ def main() -> None:
         if not chosen:
             continue
         folder = options.cache / "members" / f"{name}-0"  # as `ultraspec reproduce` has it for seed 0
-        labels = members.get(baselines.EAC(k), read_set(name)[0], folder, 0).labels
+        labels = get_members(baselines.EAC(k, random_state=0), read_set(name)[0], folder).labels
         for title in chosen:
             step, plain = PLAIN[title]
             function, model = getattr(baselines, title.lower()), getattr(baselines, title)(k)
             with ThreadEngine() as engine:  # compiles, too
-                n_iter = combine_integers(labels, k, model._method(), np.random.SeedSequence(0), engine).n_iter
+                n_iter = combine_labels(model, labels, np.random.SeedSequence(0), engine).n_iter
             n = n_iter * getattr(model, "n_init", 1)  # the best start's passes stand for those of all
             ours, peers = [], []
             for _ in range(options.repeats):

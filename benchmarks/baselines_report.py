@@ -11,8 +11,7 @@ from baselines_settings import REAL
 from common import HERE, REPRODUCTION, fetch
 from report import about, verdict
 
-from ultraspec.reproduce import markdown
-from ultraspec.reproduce import text as written
+from ultraspec.reproduce import formatting, markdown
 from ultraspec.reproduce.declarations import METHODS
 from ultraspec.reproduce.store import read
 from ultraspec.reproduce.summary import POINTS, SIGMAS, Summary
@@ -32,7 +31,7 @@ below for the others. The [tables of all runs](../docs/reproduction/tables.md) h
 
 # title and parameters
 BASELINES = {m.title: m.with_setting({}) for m in METHODS if m.estimator.startswith("ultraspec.baselines:")}
-WORDS = {"agrees": "yes", "ran": "beyond", "failed": "short of", "neither": "N/A in both"}
+WORDS = {"agrees": "yes", "ours_only": "beyond", "paper_only": "short of", "neither": "N/A in both"}
 
 # Methods whose definition the sources leave open in part
 OPEN = ("ESCG", "Nystrom", "FastESC", "EulerSC", "KCC", "ECC", "SEC", "WCT")
@@ -81,17 +80,16 @@ NOTES = """## What the sources leave open
 
 
 def scores(summary: Summary) -> str:
-    text = f"## Scores\n\nFrom the store of `ultraspec reproduce`: {written.made_by(summary)[0]}\n\n{SCORES}"
+    text = f"## Scores\n\nFrom the store of `ultraspec reproduce`: {formatting.provenance(summary)[0]}\n\n{SCORES}"
     head = ["method", "settled", "seeds", "NMI", "paper", "CA", "paper", "agrees"]
-    there = {row["dataset"] for row in summary.rows}
+    there = {row["dataset"] for row in summary.records}
     datasets = [dataset for dataset in summary.datasets if dataset.title in there]
     for dataset in datasets:
         rows = [row for title in BASELINES if (row := score_row(summary, dataset.title, title))]
-        mark = written.DAGGER if dataset.reconstructed else ""
-        text += f"### {dataset.title}{mark}\n\n" + "\n".join(markdown.grid(head, rows)) + "\n\n"
+        text += f"### {formatting.dataset_title(dataset)}\n\n" + "\n".join(markdown.grid(head, rows)) + "\n\n"
     if any(dataset.reconstructed for dataset in datasets):
-        text += f"{written.RECONSTRUCTED}\n\n"
-    if markdown.reason_rows(summary):
+        text += f"{formatting.RECONSTRUCTED}\n\n"
+    if any(record["na"] for record in summary.records):
         text += "\n".join(["### Not available", "", *markdown.reasons(summary)]) + "\n\n"
     return text
 
@@ -103,7 +101,7 @@ def score_row(summary: Summary, dataset: str, title: str) -> list[str]:
         return []
     cells, words = [], []
     for entry in entries:
-        cells += [written.own(entry.ours, entry.metric), written.theirs(entry.paper, entry.metric)]
+        cells += [formatting.format_ours(entry.ours, entry.metric), formatting.format_paper(entry.paper, entry.metric)]
         words.append(WORDS.get(entry.verdict, entry.verdict))
     agrees = words[0] if words[0] == words[1] else f"NMI {words[0]}, CA {words[1]}"
     return [title, "no" if title in OPEN else "yes", str(entries[0].ours.runs), *cells, agrees]

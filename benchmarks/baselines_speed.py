@@ -16,7 +16,7 @@ from sklearn.cluster import KMeans
 
 from ultraspec.reproduce.declarations import METHODS
 from ultraspec.reproduce.experiment import choose
-from ultraspec.reproduce.worker import find
+from ultraspec.reproduce.worker import find_estimator
 
 ROWS, K, P, D = 20_000, 10, 1000, 500  # of MNIST; clusters, landmarks, features
 BLOCK = 2000
@@ -25,7 +25,7 @@ LIMIT, LIMIT_SC = 3.0, 25.0
 
 def make(title: str) -> Any:
     (method,) = choose(METHODS, [title], "method")
-    return find(method.estimator)(K, **method.parameters, random_state=0)
+    return find_estimator(method.estimator)(K, **method.parameters, random_state=0)
 
 
 def blocks(X: np.ndarray) -> list[np.ndarray]:

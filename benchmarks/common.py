@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ultraspec import datasets
-from ultraspec.reproduce import paper
+from ultraspec.reproduce import paper_results
 from ultraspec.reproduce.store import read
 
 # name, data set, rows, clusters, peer, at most so many times the peer's time
@@ -110,7 +110,7 @@ def beside_paper(runs: list[list[float]], data: str, method: str) -> tuple[bool,
     """Compare scores with the paper's: both within a standard deviation or higher, and both at or above its mean."""
     within = above = True
     for score, ours in zip(("nmi", "ca"), np.mean(runs, axis=0), strict=True):
-        mean, deviation = paper.printed(score, data, method)
+        mean, deviation = paper_results.printed(score, data, method)
         within &= round(ours, 2) >= round(mean - deviation, 2)
         above &= round(ours, 2) >= mean
     return bool(within), bool(above)

@@ -15,7 +15,7 @@ import numpy as np
 from common import SETS, fetch, machine, read_set, store
 
 from ultraspec import USENC, USPEC, metrics
-from ultraspec.reproduce import paper
+from ultraspec.reproduce import paper_results
 
 Labels = dict[str, np.ndarray]  # by the name of the result's file
 
@@ -49,7 +49,7 @@ def show(name: str, title: str, runs: list[Any], method: str) -> None:
     for column, score in enumerate(("nmi", "ca")):
         ours = found[:, column]
         text += f"   {score.upper()} {ours.mean():6.2f} ± {ours.std():5.2f}, least {ours.min():6.2f}"
-        text += " (paper {:6.2f} ± {:4.2f})".format(*paper.printed(score, title, twin))
+        text += " (paper {:6.2f} ± {:4.2f})".format(*paper_results.printed(score, title, twin))
     print(text, flush=True)
 
 

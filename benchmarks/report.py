@@ -9,7 +9,7 @@ import figures
 import numpy as np
 from common import HERE, SETS, beside_paper, results
 
-from ultraspec.reproduce import paper
+from ultraspec.reproduce import paper_results
 
 HEAD = """# Benchmark results
 
@@ -48,7 +48,7 @@ def quality(stored: dict[str, Any], method: str = "U-SPEC") -> str:
         above += higher
         cells = []
         for column, score in enumerate(("nmi", "ca")):
-            mean, std = paper.printed(score, title, method)
+            mean, std = paper_results.printed(score, title, method)
             cells += [f"{scores[:, column].mean():.2f} ± {scores[:, column].std():.2f}", f"{mean:.2f} ± {std:.2f}"]
         text += f"| {title} | {len(runs)} | {' | '.join(cells)} | {verdict(met)} |\n"
     return text + f"\nBoth scores at or above the paper's mean on {above} of these sets.\n\n"

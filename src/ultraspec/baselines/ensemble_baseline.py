@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from ultraspec.ensemble import microclusters
 from ultraspec.ensemble.combine import warn_if_alone
 from ultraspec.ensemble.label_matrix import read_labels, warn_if_transposed
 from ultraspec.ensemble.members import prepare
+from ultraspec.rows import Rows
 from ultraspec.spectral.preprocess import survey
 from ultraspec.storage.spool import as_array
 
@@ -140,3 +141,24 @@ class EnsembleBaseline(RowClusterer):
                 UserWarning,
             )
         return found
+
+
+def generate_members(
+    model: EnsembleBaseline, rows: Rows, seeds: Sequence[np.random.SeedSequence], engine: ThreadEngine
+) -> Any:
+    """Cluster prepared rows by k-means, once per seed, with the parameters of an ensemble estimator.
+
+    Returns
+    -------
+    ndarray or SpooledMatrix of shape (n_rows, n_seeds)
+        Labels, as in `ultraspec.storage.spool.matrix_for`.
+    """
+    base_range = model._base_range(model._check_members(), rows.n_rows)
+    return kmeans_members(rows, base_range, int(model.base_max_iter), seeds, engine)
+
+
+def combine_labels(
+    model: EnsembleBaseline, base_labels: Any, seed: np.random.SeedSequence, engine: ThreadEngine
+) -> ConsensusLabels:
+    """Combine a label matrix of integers by the method and the parameters of an ensemble estimator."""
+    return combine_integers(base_labels, int(model.n_clusters), model._method(), seed, engine)

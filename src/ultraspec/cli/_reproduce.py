@@ -9,90 +9,151 @@ from typing import Annotated, Any
 
 import typer
 
-from ultraspec.cli._options import INPUT, OUTPUT, RUN, Json, Quiet, option, parse_names
+from ultraspec.cli._options import INPUT, OUTPUT, RUN, Json, Quiet, check_least, option, parse_names
 from ultraspec.cli._screen import Screen
 
-ResultsFolder = Annotated[
-    Path, option("-o", "--output", panel=OUTPUT, metavar="FOLDER", help="Store, tables and page. Default reproduction.")
+
+def parse_size(text: str) -> int:
+    """Convert an amount of memory to bytes.
+
+    Examples
+    --------
+    >>> parse_size("16GB"), parse_size("500 MB"), parse_size("1GiB")
+    (16000000000, 500000000, 1073741824)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", text, re.ASCII | re.IGNORECASE)
+    if match is None or float(match[1]) == 0:
+        raise typer.BadParameter(f"it must be an amount of memory such as 16GB or 500MB, got {text!r}.")
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2].upper() or " "))
+
+
+Tables = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TABLES", help="Tables of the paper from 4 to 16, such as 4-6,10, or all.", show_default=False
+    ),
 ]
-CacheFolder = Annotated[
+Output = Annotated[
+    Path,
+    option(
+        "-o",
+        "--output",
+        panel=OUTPUT,
+        metavar="FOLDER",
+        default="reproduction",
+        help="Folder of the store, the tables and the page.",
+    ),
+]
+Cache = Annotated[
     Path | None,
-    option("--cache", panel=OUTPUT, metavar="FOLDER", help="Data sets and members. Default cache in the folder of -o."),
+    option(
+        "--cache",
+        panel=OUTPUT,
+        metavar="FOLDER",
+        default="cache, in the folder of -o",
+        help="Folder of data sets and base clusterings, which runs share.",
+    ),
 ]
-DatasetNames = Annotated[
+Datasets = Annotated[
     Any,
     option(
         "--datasets",
         panel=INPUT,
         metavar="NAMES",
         parser=parse_names,
-        help="Such as PenDigits,TB-1M, or none beside your own. Default all.",
+        default="all",
+        help="Data sets of the paper, such as PenDigits,TB-1M; none for only your own.",
     ),
 ]
-MethodNames = Annotated[
+Methods = Annotated[
     Any,
     option(
         "--methods",
         panel=INPUT,
         metavar="NAMES",
         parser=parse_names,
-        help="Such as U-SPEC,LSC-K, or none beside your own. Default all.",
+        default="all",
+        help="Methods of the paper, such as U-SPEC,LSC-K; none for only your own.",
     ),
 ]
-OwnMethods = Annotated[
+CustomMethods = Annotated[
     list[str] | None,
     option("--method", panel=INPUT, metavar="MODULE:NAME", help="An estimator of your own; may be repeated."),
 ]
-OwnData = Annotated[
+CustomData = Annotated[
     list[str] | None,
-    option("--data", panel=INPUT, metavar="FILE:LABEL", help="Data of your own, and its classes; may be repeated."),
+    option(
+        "--data", panel=INPUT, metavar="FILE:LABEL", help="A data set of your own and its classes; may be repeated."
+    ),
 ]
-Runs = Annotated[int, option("--runs", panel=RUN, metavar="N", help="Seeds of each. Default 20, as in the paper.")]
-DataShare = Annotated[
+Runs = Annotated[
+    int,
+    option(
+        "--runs", panel=RUN, metavar="N", default="20, as in the paper", help="Number of seeds per method and data set."
+    ),
+]
+Scale = Annotated[
     float,
     option(
         "--scale",
         panel=RUN,
         metavar="S",
-        help="Share of the rows, 1,000 at least: 0.01 is a quick look. Default 1.",
+        default="1",
+        help="Share of the rows to use, but at least 1,000 rows: 0.01 is a quick look.",
     ),
 ]
-RunsAtOnce = Annotated[int, option("--jobs", "-j", panel=RUN, metavar="J", help="Runs at a time. Default 1.")]
-RunThreads = Annotated[
-    int | None, option("--threads", panel=RUN, metavar="T", help="Threads of a run. Default cores / jobs.")
+Jobs = Annotated[
+    int, option("--jobs", "-j", panel=RUN, metavar="J", default="1", help="Number of runs at the same time.")
+]
+Threads = Annotated[
+    int | None,
+    option("--threads", panel=RUN, metavar="T", default="cores / jobs", help="Number of threads per run."),
 ]
 MemoryLimit = Annotated[
-    str | None,
-    option("--memory-limit", panel=RUN, metavar="SIZE", help="Of a run, such as 16GB. Default 9/10 of what is free."),
+    Any,
+    option(
+        "--memory-limit",
+        panel=RUN,
+        metavar="SIZE",
+        parser=parse_size,
+        default="9/10 of the free memory",
+        help="Memory limit per run, such as 16GB.",
+    ),
 ]
 TimeLimit = Annotated[
-    float, option("--time-limit", panel=RUN, metavar="SECONDS", help="Of a run; 0 for none. Default 3600.")
+    float,
+    option("--time-limit", panel=RUN, metavar="SECONDS", default="3600", help="Time limit per run; 0 for no limit."),
 ]
 StopAfter = Annotated[
-    float | None, option("--stop-after", panel=RUN, metavar="SECONDS", help="Start no run after so long; see --resume.")
+    float | None,
+    option("--stop-after", panel=RUN, metavar="SECONDS", help="Start no run after this time; see --resume."),
 ]
 Resume = Annotated[
     bool,
-    option("--resume/--no-resume", panel=RUN, help="Go on with the store that is there (default), or put it aside."),
+    option(
+        "--resume/--no-resume",
+        panel=RUN,
+        default="--resume",
+        help="Continue with the existing store, or rename it and start a new one.",
+    ),
 ]
-DrawOnly = Annotated[bool, option("--draw-only", panel=RUN, help="Run nothing; write tables and page from the store.")]
+DrawOnly = Annotated[
+    bool, option("--draw-only", panel=RUN, help="Run nothing; write the tables and the page from the store.")
+]
 
 
 def reproduce(
-    tables: Annotated[
-        list[str],
-        typer.Argument(metavar="TABLES", help="table4 to table16, such as 4-6,10, or all.", show_default=False),
-    ],
-    output: ResultsFolder = Path("reproduction"),
-    cache: CacheFolder = None,
-    datasets: DatasetNames = None,
-    methods: MethodNames = None,
-    own_method: OwnMethods = None,
-    own_data: OwnData = None,
+    tables: Tables,
+    output: Output = Path("reproduction"),
+    cache: Cache = None,
+    datasets: Datasets = None,
+    methods: Methods = None,
+    custom_methods: CustomMethods = None,
+    custom_data: CustomData = None,
     runs: Runs = 20,
-    scale: DataShare = 1.0,
-    jobs: RunsAtOnce = 1,
-    threads: RunThreads = None,
+    scale: Scale = 1.0,
+    jobs: Jobs = 1,
+    threads: Threads = None,
     memory_limit: MemoryLimit = None,
     time_limit: TimeLimit = 3600.0,
     stop_after: StopAfter = None,
@@ -101,12 +162,12 @@ def reproduce(
     json: Json = False,
     quiet: Quiet = False,
 ) -> Callable[[], int]:
-    """Run the paper's experiments and set their figures beside the paper's.
+    """Run the paper's experiments and compare the results with the paper's.
 
-    Each run is a process of its own and one line of runs.jsonl. Whatever ends
-    the command, running it again goes on. Tables and page are written at the
-    end, and when Ctrl-C ends it. At a --scale below 1 nothing is compared with
-    the paper, whose figures are of all rows.
+    Each run has its own process and is one line of runs.jsonl. If the command
+    is interrupted for any reason, the same command continues it. Tables and
+    page are written at the end, and after Ctrl-C. With a --scale below 1,
+    nothing is compared with the paper, whose results are on all rows.
     """
 
     def job() -> int:
@@ -121,11 +182,11 @@ def reproduce(
             scale=scale,
             datasets=datasets,
             methods=methods,
-            own_methods=own_method or [],
-            own_datasets=own_data or [],
+            custom_methods=custom_methods or [],
+            custom_datasets=custom_data or [],
             jobs=jobs,
             threads=threads,
-            memory_limit=None if memory_limit is None else size(memory_limit, "--memory-limit"),
+            memory_limit=memory_limit,
             time_limit=time_limit or None,
             stop_after=stop_after,
             resume=resume,
@@ -136,25 +197,10 @@ def reproduce(
     return job
 
 
-def size(text: str, name: str) -> int:
-    """An amount of memory as people write it.
-
-    Examples
-    --------
-    >>> size("16GB", "--memory-limit"), size("500 MB", "--memory-limit")
-    (16000000000, 500000000)
-    """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", text, re.ASCII | re.IGNORECASE)
-    if found is None or float(found[1]) == 0:
-        raise ValueError(f"{name} must be an amount of memory such as 16GB or 500MB, got {text!r}.")
-    return int(float(found[1]) * (1024 if found[3] else 1000) ** " KMGT".index(found[2].upper() or " "))
-
-
 def check(runs: int, scale: float, jobs: int, threads: int | None, time_limit: float, stop_after: float | None) -> None:
-    """Raise for options of `reproduce` that have no meaning."""
+    """Raise if the value of an option is out of its range."""
     for name, value in (("--runs", runs), ("--jobs", jobs), ("--threads", threads)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}.")
+        check_least(name, value, 1)
     if not 0 < scale <= 1:
         raise ValueError(f"--scale must be above 0 and at most 1, got {scale:g}.")
     for name, seconds in (("--time-limit", time_limit), ("--stop-after", stop_after)):

@@ -16,7 +16,8 @@ import numpy as np
 
 from ultraspec import USPEC, datasets, metrics
 from ultraspec.cli._screen import Screen, format_bytes
-from ultraspec.engines.progress import format_duration, resident_bytes
+from ultraspec.engines.memory import resident_bytes
+from ultraspec.engines.progress import format_duration
 from ultraspec.engines.threads import count_jobs
 
 WARM_UP_ROWS = 20_000

@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator
 from typing import IO, Any
 
+from ultraspec.engines.memory import resident_bytes
+
 CLEAR_LINE = "\r\033[K"
 
 
@@ -249,11 +251,3 @@ def format_duration(seconds: float) -> str:
         return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def resident_bytes() -> int | None:
-    """Resident memory of this process now, or None where the system does not tell."""
-    if sys.platform.startswith("linux"):
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return None

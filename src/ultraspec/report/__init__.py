@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ultraspec.report._page import is_page, render
+from ultraspec.report._page import render
 from ultraspec.report._run import source_path
+from ultraspec.report.document import is_page
 from ultraspec.storage.atomic import check_target, write_whole
 
 __all__ = ["write"]

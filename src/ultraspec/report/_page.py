@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from html import escape
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ultraspec import __version__, figures
+from ultraspec import figures
 from ultraspec.figures import ClusterMap, Eigengap, Phase, Survey, palette
 from ultraspec.report import _run
 from ultraspec.report._data import MARKS, script_json
 from ultraspec.report._notes import Note, notes
 from ultraspec.report._text import cut, memory, percent, seconds, short
+from ultraspec.report.document import fill, render_document, render_note, template
 
 MOST_TOUCHING = 12
 MOST_KEYS = 16  # beside the map; a longer list of clusters stands below it in columns
 MANY_KEYS = 120  # a list that is longer still scrolls
-NOTE_MARKS = {"warning": "!", "look": "→", "good": "✓"}
-NOTE_NAMES = {"warning": "Warning", "look": "Note", "good": "Good"}
 
 
 def render(model: Any, X: Any, *, labels: Any, title: str | None, code: str | None) -> str:
@@ -33,10 +29,6 @@ def render(model: Any, X: Any, *, labels: Any, title: str | None, code: str | No
     ensemble = survey.agreement is not None
     long, many = len(survey.names) > MOST_KEYS, len(survey.names) > MANY_KEYS
     parts = {
-        "title": escape(heading),
-        "version": __version__,
-        "lead": lead(model, survey),
-        "facts": facts(model, survey, gap),
         "notes": note_list(notes(model, survey, gap)),
         "keys": keys(survey),
         "keys_class": " ".join(["keys", *(["long"] if long else []), *(["many"] if many else [])]),
@@ -54,39 +46,15 @@ def render(model: Any, X: Any, *, labels: Any, title: str | None, code: str | No
         "parameters": parameter_rows(model),
         "code": escape(code if code is not None else _run.code_lines(model, X)),
         "versions": ", ".join(f"{escape(name)} {escape(version)}" for name, version in _run.versions()),
-        "style": fill(template("style.css"), {"light": colors("light"), "dark": colors("dark")}),
-        "script": template("charts.js") + template("page.js"),
         "data": script_json(survey, gap),
     }
-    return fill(template("page.html"), parts)
-
-
-def is_page(path: Path) -> bool:
-    """Whether a file is a page that was made here."""
-    with open(path, "rb") as file:
-        return b'<meta name="generator" content="ultraspec' in file.read(2000)
-
-
-def template(name: str) -> str:
-    """A file beside this one."""
-    return resources.files("ultraspec.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def fill(text: str, parts: dict[str, str]) -> str:
-    """Put parts into ``{{name}}``; what looks so within a part stays as it is."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], text)
-
-
-def colors(theme: str) -> str:
-    """Custom properties of a theme: the clusters' colours and the scales."""
-    light = theme == "light"
-    found = {f"c{i}": color for i, color in enumerate(palette.LIGHT if light else palette.DARK)}
-    for name, scale in (
-        ("confidence", palette.CONFIDENCE_LIGHT if light else palette.CONFIDENCE_DARK),
-        ("agreement", palette.AGREEMENT_LIGHT if light else palette.AGREEMENT_DARK),
-    ):
-        found |= {f"{name}{i}": color for i, color in enumerate(scale)}
-    return " ".join(f"--{name}: {color};" for name, color in found.items())
+    return render_document(
+        title=heading,
+        lead=lead(model, survey),
+        facts=facts(model, survey, gap),
+        body=fill(template("page.html"), parts),
+        script=template("charts.js") + template("page.js"),
+    )
 
 
 def lead(model: Any, survey: Survey) -> str:
@@ -101,8 +69,8 @@ def lead(model: Any, survey: Survey) -> str:
     return f"{how} {whose} {survey.n_rows:,} rows of {survey.n_features:,} {features}."
 
 
-def facts(model: Any, survey: Survey, gap: Eigengap) -> str:
-    """The numbers at the top."""
+def facts(model: Any, survey: Survey, gap: Eigengap) -> list[tuple[str, str, str]]:
+    """List the numbers at the top: name, value and remark."""
     sizes, n = survey.tally.sizes, survey.n_rows
     by = "gap" if gap.largest == gap.chosen else "fall of a tree"  # of consensus, which looks at both
     chosen = f"chosen by the largest {by}" if model.n_clusters == "auto" else "as asked"
@@ -125,21 +93,14 @@ def facts(model: Any, survey: Survey, gap: Eigengap) -> str:
     profile = figures.phases(model)
     if profile:
         found.append(("Fit", seconds(sum(phase.seconds for phase in profile)), f"{len(profile)} phases"))
-    return "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd class=sub>{escape(more)}</dd></div>"
-        for name, value, more in found
-    )
+    return found
 
 
 def note_list(found: list[Note]) -> str:
     """The remarks."""
     if not found:
         found = [Note("good", "Nothing unusual: sizes, eigenvalues and scales look sound.")]
-    return "".join(
-        f'<li class="{note.kind}"><span class=sign aria-hidden=true>{NOTE_MARKS[note.kind]}</span>'
-        f"<p><span class=hidden>{NOTE_NAMES[note.kind]}: </span>{escape(note.text)}</p></li>"
-        for note in found
-    )
+    return "".join(render_note(note.kind, note.text) for note in found)
 
 
 def keys(survey: Survey) -> str:

@@ -295,13 +295,6 @@ function choose(code) { // one cluster alone, or all again
   if (state.only !== null) $("only").firstElementChild.textContent = `Only ${nameOf(state.only).toLowerCase()} is shown`;
   drawAll();
 }
-const isDark = () => (document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-function setTheme(name) {
-  if (name) document.documentElement.dataset.theme = name;
-  $("theme").textContent = isDark() ? "Light" : "Dark";
-  $("theme").setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"} colours`);
-  drawAll();
-}
 
 for (const key of document.querySelectorAll(".key")) key.addEventListener("click", () => choose(Number(key.dataset.code)));
 for (const input of document.querySelectorAll("input[name=view]")) {
@@ -313,8 +306,7 @@ for (const input of document.querySelectorAll("input[name=view]")) {
 }
 $("only").lastElementChild.addEventListener("click", () => choose(state.only));
 document.addEventListener("keydown", (event) => { if (event.key === "Escape" && state.only !== null) choose(state.only); });
-$("theme").addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTheme());
+root.addEventListener("themechange", drawAll);
 $("copy").addEventListener("click", async () => {
   const range = document.createRange();
   range.selectNodeContents($("code"));
@@ -325,13 +317,6 @@ $("copy").addEventListener("click", async () => {
   $("copy").textContent = done ? "Copied" : "Press Ctrl+C";
   setTimeout(() => { $("copy").textContent = "Copy"; }, 2000);
 });
-let wasTheme = null;
-addEventListener("beforeprint", () => { wasTheme = document.documentElement.dataset.theme || ""; setTheme("light"); });
-addEventListener("afterprint", () => {
-  if (wasTheme) document.documentElement.dataset.theme = wasTheme;
-  else delete document.documentElement.dataset.theme;
-  setTheme();
-});
 let width = 0;
 new ResizeObserver(() => {
   if (document.body.clientWidth === width) return;
@@ -340,4 +325,4 @@ new ResizeObserver(() => {
 }).observe(document.body);
 pointable("map", underMap);
 pointable("graph", underGraph);
-setTheme();
+drawAll();

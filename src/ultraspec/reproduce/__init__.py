@@ -1,6 +1,11 @@
-"""The paper's experiments: declared, run, and set beside the paper's own figures.
+"""The paper's experiments, run again and compared with the results that the paper reports.
 
-`declarations` says what is run (data set x method x parameters x seeds), `runner` runs each in a process of its own,
-`store` keeps one line per run, `summary` compares, `markdown` and `page` write it down. The command line is
-``ultraspec reproduce``.
+* What to run: `declarations` has the paper's tables, data sets and methods; `experiment` is a user's selection of them.
+* Running: `runner` starts a process for each run, `worker` is that process, `store` keeps a line per run.
+  `dataset_cache` and `member_cache` keep what runs share; `time_estimate` predicts how long they take.
+* Comparing: `paper_results` has the paper's results; `summary` compares ours with them; `averages` has the paper's
+  rules for averages and ranks.
+* Writing: `markdown` and `page` render `table_rows`; `formatting` has numbers and sentences, `charts` the curves.
+
+The command line is ``ultraspec reproduce``.
 """

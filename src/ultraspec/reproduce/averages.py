@@ -1,6 +1,6 @@
-"""Averages over data sets, by the paper's rules: score, normalised score and rank, methods that could not run included.
+"""Averages over data sets by the paper's rules: score, normalised score and rank, including methods that did not run.
 
-Scores are given as ``{data set: {method: score}}``; a score of None says that the method could not run there.
+Scores are given as ``{data set: {method: score}}``; a score of None means that the method could not run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ Scores = Mapping[str, Mapping[str, float | None]]
 
 
 def averages(scores: Scores) -> dict[str, float | None]:
-    """Mean score of each method; None where it could not run everywhere.
+    """Average the scores of each method; None if it could not run on all data sets.
 
     Examples
     --------
@@ -22,7 +22,7 @@ def averages(scores: Scores) -> dict[str, float | None]:
 
 
 def normalized(scores: Scores) -> dict[str, float | None]:
-    """Mean of scores in percent of the best on each data set; None where a method could not run everywhere.
+    """Average the scores in percent of the best on each data set; None if a method could not run on all of them.
 
     Examples
     --------
@@ -31,17 +31,17 @@ def normalized(scores: Scores) -> dict[str, float | None]:
     """
     shares: dict[str, dict[str, float | None]] = {}
     for dataset, row in scores.items():
-        most = max((score for score in row.values() if score is not None), default=0.0)
+        best = max((score for score in row.values() if score is not None), default=0.0)
         shares[dataset] = {
-            method: None if score is None else 100 * (score / most if most else 1.0) for method, score in row.items()
+            method: None if score is None else 100 * (score / best if best else 1.0) for method, score in row.items()
         }
     return averages(shares)
 
 
 def ranks(scores: Scores, digits: int = 2) -> dict[str, float]:
-    """Mean rank of each method, 1 being the best. Equal scores share the better rank, as they are printed.
+    """Average the ranks of each method, 1 being the best; scores that are equal when rounded share the better rank.
 
-    Methods that could not run share the rank behind the last that could.
+    Methods that could not run share the rank after the last that could.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def ranks(scores: Scores, digits: int = 2) -> dict[str, float]:
         for method, score in row.items():
             better = len(known) if score is None else sum(other > round(score, digits) for other in known)
             places[method].append(1 + better)
-    return {method: sum(found) / len(found) for method, found in places.items() if found}
+    return {method: sum(values) / len(values) for method, values in places.items() if values}
 
 
 def _methods(scores: Scores) -> list[str]:

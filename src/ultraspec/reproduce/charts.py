@@ -1,4 +1,4 @@
-"""Small charts as SVG: ours in full colour, the paper's underneath, pale and dashed. They need no script."""
+"""Small charts as SVG, without scripts: our results in full colour, the paper's pale or hollow."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from html import escape
 from typing import NamedTuple
 
 WIDTH, HEIGHT = 260, 176
-LEFT, RIGHT, TOP, BOTTOM = 38, 8, 8, 24
+LEFT, RIGHT, TOP, BOTTOM = 38, 8, 8, 24  # margins around the axes
+MARGIN_SHARE = 0.08  # of the range of the values, that the axis extends beyond them
 
-# Colours of the page's palette, by the paper's name of the method: kin do not share one.
+# Colours of the page's palette by the paper's name of the method; methods of one chart have different ones.
 COLORS = {
     "U-SENC": 0,
     "U-SPEC": 4,
@@ -25,48 +26,54 @@ COLORS = {
     "ECC": 8,
     "SEC": 9,
 }
+OTHER_COLOR = 7
 
 
 class Point(NamedTuple):
-    """A mean with its deviation; None where there is none."""
+    """A mean with its standard deviation; None where there is none."""
 
     mean: float | None
     std: float | None = None
 
 
 class Series(NamedTuple):
-    """A method: what we have and what the paper has, at each value of what varies."""
+    """A method: our results and the paper's, at each value on the horizontal axis."""
 
     name: str
     color: int
     ours: Sequence[Point]
     paper: Sequence[Point]
-    dotted: bool = False  # the library's defaults beside the paper's setting
+    library: bool = False  # with the library's defaults instead of the paper's settings
+
+    @property
+    def css(self) -> str:
+        """Classes of the style sheet."""
+        return f"k{self.color} lib" if self.library else f"k{self.color}"
 
 
-def lines(labels: Sequence[str], series: Sequence[Series], unit: str, *, log: bool = False) -> str:
-    """Curves over an axis."""
+def draw_lines(labels: Sequence[str], series: Sequence[Series], unit: str, *, log: bool = False) -> str:
+    """Draw a curve for each method; empty if there are no results."""
     scale = _scale([point.mean for s in series for point in (*s.ours, *s.paper)], unit, log=log)
     if scale is None:
         return ""
     y, ticks = scale
     step = (WIDTH - LEFT - RIGHT - 16) / max(1, len(labels) - 1)
     x = [LEFT + 8 + step * i for i in range(len(labels))]
-    parts = [_axes(y, ticks, log), *_x_labels(x, labels, step)]
+    parts = [_axis(y, ticks, log), *_x_labels(x, labels, step)]
     parts += [_path(x, s.paper, y, f"curve theirs k{s.color}") for s in series]
     for s in series:
-        parts.append(_path(x, s.ours, y, f"curve ours k{s.color}{' lib' if s.dotted else ''}"))
-        for at, label, mine, theirs in zip(x, labels, s.ours, s.paper, strict=True):
-            if mine.mean is not None:
+        parts.append(_path(x, s.ours, y, f"curve ours {s.css}"))
+        for at, label, ours, paper in zip(x, labels, s.ours, s.paper, strict=True):
+            if ours.mean is not None:
                 parts.append(
-                    f'<circle class="dot k{s.color}" cx="{at:.1f}" cy="{y(mine.mean):.1f}" r="2.6">'
-                    f"<title>{escape(_tip(s.name, label, mine, theirs, unit))}</title></circle>"
+                    f'<circle class="dot k{s.color}" cx="{at:.1f}" cy="{y(ours.mean):.1f}" r="2.6">'
+                    f"<title>{escape(_tooltip(s.name, label, ours, paper, unit))}</title></circle>"
                 )
     return _svg(parts)
 
 
-def bars(labels: Sequence[str], series: Sequence[Series], unit: str) -> str:
-    """Bars for each value, ours beside the paper's, which is hollow; whiskers are standard deviations."""
+def draw_bars(labels: Sequence[str], series: Sequence[Series], unit: str) -> str:
+    """Draw bars for each value, ours beside the paper's hollow one; whiskers are standard deviations."""
     ends = [
         value
         for s in series
@@ -80,31 +87,32 @@ def bars(labels: Sequence[str], series: Sequence[Series], unit: str) -> str:
     y, ticks = scale
     shown = [s for s in series if any(point.mean is not None for point in s.ours)] or list(series[:1])
     group = (WIDTH - LEFT - RIGHT) / len(labels)
-    wide = min(22.0, group * 0.8 / (len(shown) + 1))
-    middles = [LEFT + group * (i + 0.5) for i in range(len(labels))]
-    parts = [_axes(y, ticks, log=False), *_x_labels(middles, labels, group)]
-    for i, (middle, label) in enumerate(zip(middles, labels, strict=True)):
-        start = middle - wide * (len(shown) + 1) / 2
-        theirs = shown[0].paper[i]
-        parts.append(_bar(start, wide, theirs, y, "bar theirs", f"paper, {label}: {_value(theirs, unit)}"))
+    width = min(22.0, group * 0.8 / (len(shown) + 1))
+    centres = [LEFT + group * (i + 0.5) for i in range(len(labels))]
+    parts = [_axis(y, ticks, log=False), *_x_labels(centres, labels, group)]
+    for i, (centre, label) in enumerate(zip(centres, labels, strict=True)):
+        left = centre - width * (len(shown) + 1) / 2
+        paper = shown[0].paper[i]
+        parts.append(_bar(left, width, paper, y, "bar theirs", f"paper, {label}: {_value(paper, unit)}"))
         for j, s in enumerate(shown, 1):
-            look = f"bar ours k{s.color}{' lib' if s.dotted else ''}"
-            tip = _tip(s.name, label, s.ours[i], s.paper[i], unit)
-            parts.append(_bar(start + j * wide, wide, s.ours[i], y, look, tip))
+            tooltip = _tooltip(s.name, label, s.ours[i], s.paper[i], unit)
+            parts.append(_bar(left + j * width, width, s.ours[i], y, f"bar ours {s.css}", tooltip))
     return _svg(parts)
 
 
 def _scale(
     values: Sequence[float | None], unit: str, *, log: bool = False, zero: bool = False
 ) -> tuple[Callable[[float], float], list[float]] | None:
+    """Return a function from values to vertical positions, and the ticks; None if there are no values."""
     known = [value for value in values if value is not None and (value > 0 or not log)]
     if not known:
         return None
     low, high = min(known), max(known)
     if log:
         low, high = math.log2(low), math.log2(high)
-    room = max((high - low) * 0.08, 0.02 * max(abs(high), 1e-9), 0.05)
-    low, high = (0.0 if zero else low - room), high + room
+    margin = max((high - low) * MARGIN_SHARE, 0.02 * max(abs(high), 1e-9), 0.05)
+    low = 0.0 if zero else low - margin
+    high += margin
     if not log and not zero and min(known) >= 0:
         low = max(low, 0.0)
     if unit == "%":
@@ -127,15 +135,15 @@ def _ticks(low: float, high: float, log: bool) -> list[float]:
     return [i * step for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
 
 
-def _axes(y: Callable[[float], float], ticks: Sequence[float], log: bool) -> str:
+def _axis(y: Callable[[float], float], ticks: Sequence[float], log: bool) -> str:
     return "".join(
         f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(v):.1f}" y2="{y(v):.1f}"/>'
-        f'<text x="{LEFT - 5}" y="{y(v) + 3.5:.1f}" text-anchor="end">{_tick(v, log)}</text>'
+        f'<text x="{LEFT - 5}" y="{y(v) + 3.5:.1f}" text-anchor="end">{_tick_label(v, log)}</text>'
         for v in ticks
     )
 
 
-def _tick(value: float, log: bool) -> str:
+def _tick_label(value: float, log: bool) -> str:
     if log and value < 1:
         return f"1/{round(1 / value)}" if value > 0.01 else f"{value:.0e}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:g}" if log else f"{value:.6g}"
@@ -150,36 +158,40 @@ def _x_labels(x: Sequence[float], labels: Sequence[str], step: float) -> list[st
     ]
 
 
-def _path(x: Sequence[float], points: Sequence[Point], y: Callable[[float], float], look: str) -> str:
-    text, pen_down = "", False
+def _path(x: Sequence[float], points: Sequence[Point], y: Callable[[float], float], css: str) -> str:
+    path = ""
+    command = "M"
     for at, point in zip(x, points, strict=True):
-        if point.mean is None:
-            pen_down = False
+        if point.mean is None:  # a gap: the next point starts another line
+            command = "M"
             continue
-        text += f"{'L' if pen_down else 'M'}{at:.1f} {y(point.mean):.1f}"
-        pen_down = True
-    return f'<path class="{look}" d="{text}"/>' if text else ""
+        path += f"{command}{at:.1f} {y(point.mean):.1f}"
+        command = "L"
+    return f'<path class="{css}" d="{path}"/>' if path else ""
 
 
-def _bar(left: float, wide: float, point: Point, y: Callable[[float], float], look: str, tip: str) -> str:
+def _bar(left: float, width: float, point: Point, y: Callable[[float], float], css: str, tooltip: str) -> str:
     if point.mean is None:
         return ""
-    floor, top, middle = HEIGHT - BOTTOM, y(point.mean), left + wide / 2
+    floor = HEIGHT - BOTTOM
+    top = y(point.mean)
     whisker = ""
     if point.std:
-        high, low = max(y(point.mean + point.std), TOP), min(y(point.mean - point.std), floor)
+        x = left + width / 2
+        high = max(y(point.mean + point.std), TOP)
+        low = min(y(point.mean - point.std), floor)
         whisker = (
-            f'<path class="whisker" d="M{middle:.1f} {high:.1f}V{low:.1f}M{middle - 3:.1f} {high:.1f}h6'
-            f'M{middle - 3:.1f} {low:.1f}h6"/>'
+            f'<path class="whisker" d="M{x:.1f} {high:.1f}V{low:.1f}M{x - 3:.1f} {high:.1f}h6'
+            f'M{x - 3:.1f} {low:.1f}h6"/>'
         )
     return (
-        f'<g><title>{escape(tip)}</title><rect class="{look}" x="{left + 1:.1f}" y="{top:.1f}" '
-        f'width="{wide - 2:.1f}" height="{max(0.5, floor - top):.1f}"/>{whisker}</g>'
+        f'<g><title>{escape(tooltip)}</title><rect class="{css}" x="{left + 1:.1f}" y="{top:.1f}" '
+        f'width="{width - 2:.1f}" height="{max(0.5, floor - top):.1f}"/>{whisker}</g>'
     )
 
 
-def _tip(name: str, label: str, mine: Point, theirs: Point, unit: str) -> str:
-    return f"{name}, {label}: {_value(mine, unit)}; paper {_value(theirs, unit)}"
+def _tooltip(name: str, label: str, ours: Point, paper: Point, unit: str) -> str:
+    return f"{name}, {label}: {_value(ours, unit)}; paper {_value(paper, unit)}"
 
 
 def _value(point: Point, unit: str) -> str:

@@ -1,4 +1,4 @@
-"""The paper's experiments as declarations: data sets, methods, tables, and the runs that a table asks for.
+"""The paper's experiments as declarations: data sets, methods, tables, and the runs that each table needs.
 
 A run is a data set, a method with parameters, and a seed. Tables share runs: the default point of Table 10 is U-SPEC's
 entry in Table 4, and is run once.
@@ -7,12 +7,12 @@ entry in Table 4, and is run once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 RUNS = 20
-AXES = {"p": 1000, "K": 5, "m": 20, "selection": "hybrid", "neighbors": "approx"}  # what may vary, and its default
+AXES = {"p": 1000, "K": 5, "m": 20, "selection": "hybrid", "neighbors": "approx"}  # what tables vary, with defaults
 
 
 @dataclass(frozen=True)
@@ -25,26 +25,26 @@ class Dataset:
     reconstructed: bool = False
 
     @property
-    def own(self) -> bool:
-        """Whether a user added it."""
+    def custom(self) -> bool:
+        """Whether it is a user's file."""
         return bool(self.file)
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method: an estimator, the parameters that stay, and the names of those that tables vary."""
+    """A method: an estimator, its fixed parameters, and the names of the parameters that tables vary."""
 
     title: str
     estimator: str  # "module:name"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     axes: Mapping[str, str] = field(default_factory=dict)
-    combines: bool = False  # joins k-means members, which all such methods share for a seed
-    instead_of: str = ""  # the paper's method of which it is a variant
-    own: bool = False  # added by a user
-    code: str = ""  # checksum of a user's module, as it may be changed between runs
+    combines: bool = False  # combines k-means members, which all such methods share for a seed
+    variant_of: str = ""  # the paper's method of which it is a variant
+    custom: bool = False  # added by a user
+    code: str = ""  # checksum of a user's module, which may change between runs
 
     def with_setting(self, setting: Mapping[str, Any]) -> dict[str, Any]:
-        """Its parameters in a setting; what it does not have, and what is the default, is left out."""
+        """Return the parameters for a setting; axes that the method lacks, and default values, are left out."""
         varied = {
             self.axes[axis]: value for axis, value in setting.items() if axis in self.axes and value != AXES[axis]
         }
@@ -52,7 +52,7 @@ class Method:
 
 
 class Setting(NamedTuple):
-    """One value of what a table varies."""
+    """One column of a table that varies a parameter: its heading and the values of the axes."""
 
     label: Any
     axes: Mapping[str, Any]
@@ -65,9 +65,11 @@ class Table:
     Attributes
     ----------
     metric : str
-        The figure that a comparison shows; empty where the table draws all three.
+        "nmi", "ca" or "seconds"; empty for Tables 10 to 16, which show all three.
+    family : str
+        "spectral" or "ensemble"; empty for Tables 10 to 16.
     reference : str
-        The method that is listed for reference only and takes no part in ranks.
+        The method that is listed for reference only and is not ranked.
     """
 
     name: str
@@ -81,17 +83,17 @@ class Table:
 
     @property
     def number(self) -> str:
-        """The paper's number."""
+        """Number of the table in the paper."""
         return self.name.removeprefix("table")
 
 
 class Run(NamedTuple):
-    """One fit: all that tells it from others."""
+    """One fit, identified by everything that distinguishes it from others."""
 
     dataset: str
     scale: float
     method: str
-    parameters: str  # JSON, sorted
+    parameters: str  # JSON with sorted keys
     seed: int
 
 
@@ -111,12 +113,12 @@ PAPER_SETS = tuple(dataset.title for dataset in DATASETS)
 
 _USPEC = {"p": "n_representatives", "K": "n_neighbors", "selection": "selection", "neighbors": "neighbors"}
 _USENC = {**_USPEC, "m": "n_estimators"}
-_LETTER = {"regularization": 0.0}  # the paper to the letter
+_PAPER = {"regularization": 0.0}  # exactly as the paper describes the methods
 _OURS = (
-    Method("U-SPEC", "ultraspec:USPEC", _LETTER, _USPEC),
-    Method("U-SENC", "ultraspec:USENC", _LETTER, _USENC),
-    Method("U-SPEC (lib)", "ultraspec:USPEC", {}, _USPEC, instead_of="U-SPEC"),
-    Method("U-SENC (lib)", "ultraspec:USENC", {}, _USENC, instead_of="U-SENC"),
+    Method("U-SPEC", "ultraspec:USPEC", _PAPER, _USPEC),
+    Method("U-SENC", "ultraspec:USENC", _PAPER, _USENC),
+    Method("U-SPEC (lib)", "ultraspec:USPEC", {}, _USPEC, variant_of="U-SPEC"),
+    Method("U-SENC (lib)", "ultraspec:USENC", {}, _USENC, variant_of="U-SENC"),
 )
 _LANDMARKS = {"p": "n_landmarks", "K": "n_neighbors"}
 _SPECTRAL = (
@@ -135,40 +137,31 @@ _ENSEMBLE = tuple(
 )
 METHODS = (*_SPECTRAL, *_ENSEMBLE, *_OURS)
 
-_OUR_TITLES = tuple(method.title for method in _OURS)
-SPECTRAL = (*(method.title for method in _SPECTRAL), *_OUR_TITLES)
+PAPER_METHODS = ("U-SPEC", "U-SENC")
+LIBRARY_METHODS = ("U-SPEC (lib)", "U-SENC (lib)")
+OUR_METHODS = (*PAPER_METHODS, *LIBRARY_METHODS)
+SPECTRAL = (*(method.title for method in _SPECTRAL), *OUR_METHODS)
 ENSEMBLE = ("U-SPEC", "U-SPEC (lib)", *(method.title for method in _ENSEMBLE), "U-SENC", "U-SENC (lib)")
-FOUR = ("MNIST", "Covertype", "TB-1M", "SF-2M")  # the sets of Tables 10 to 16
+SWEEP_SETS = ("MNIST", "Covertype", "TB-1M", "SF-2M")  # of Tables 10 to 16
 
 
-def _comparisons() -> Iterable[Table]:
-    for first, family, methods, reference in (
-        (4, "spectral", SPECTRAL, "k-means"),
-        (7, "ensemble", ENSEMBLE, "U-SPEC"),
-    ):
-        for number, metric, what in ((0, "nmi", "NMI (%)"), (1, "ca", "CA (%)"), (2, "seconds", "Time (s)")):
-            title = f"{what} of our methods and the baseline {family} clustering methods"
-            yield Table(
-                f"table{first + number}",
-                title,
-                PAPER_SETS,
-                methods,
-                metric=metric,
-                family=family,
-                reference=reference,
-            )
+def _comparisons(first: int, family: str, methods: Sequence[str], reference: str) -> Iterator[Table]:
+    """Yield the tables of NMI, CA and time of a family of methods, from Table `first` on."""
+    for number, (metric, what) in enumerate({"nmi": "NMI (%)", "ca": "CA (%)", "seconds": "Time (s)"}.items(), first):
+        title = f"{what} of our methods and the baseline {family} clustering methods"
+        yield Table(f"table{number}", title, PAPER_SETS, methods, metric=metric, family=family, reference=reference)
 
 
 def _sweep(number: int, title: str, axis: str, values: Iterable[int], methods: Sequence[str]) -> Table:
-    return Table(f"table{number}", title, FOUR, methods, [Setting(value, {axis: value}) for value in values])
+    return Table(f"table{number}", title, SWEEP_SETS, methods, [Setting(value, {axis: value}) for value in values])
 
 
-def _variants(number: int, what: str, axis: str, values: Mapping[str, str], name: str) -> Table:
+def _variants(number: int, what: str, axis: str, values: Mapping[str, str], method: str) -> Table:
     settings = [Setting(label, {axis: value}) for label, value in values.items()]
-    return Table(f"table{number}", f"{name} with {what}", FOUR, (name, f"{name} (lib)"), settings)
+    return Table(f"table{number}", f"{method} with {what}", SWEEP_SETS, (method, f"{method} (lib)"), settings)
 
 
-_SHARED = ("U-SPEC", "U-SENC", "U-SPEC (lib)", "U-SENC (lib)")
+_LANDMARK_METHODS = ("Nystrom", "LSC-K", "LSC-R", *OUR_METHODS)
 _SELECTION = {"H": "hybrid", "R": "random", "K": "kmeans"}
 _NEIGHBORS = {"A": "approx", "E": "exact"}
 _STRATEGIES = "hybrid (H), random (R) and k-means based (K) selection of representatives"
@@ -177,9 +170,10 @@ _SEARCHES = "approximate (A) and exact (E) nearest representatives"
 TABLES = {
     table.name: table
     for table in (
-        *_comparisons(),
-        _sweep(10, "Number of representatives p", "p", range(200, 1401, 200), ("Nystrom", "LSC-K", "LSC-R", *_SHARED)),
-        _sweep(11, "Number of nearest representatives K", "K", range(3, 11), ("Nystrom", "LSC-K", "LSC-R", *_SHARED)),
+        *_comparisons(4, "spectral", SPECTRAL, reference="k-means"),
+        *_comparisons(7, "ensemble", ENSEMBLE, reference="U-SPEC"),
+        _sweep(10, "Number of representatives p", "p", range(200, 1401, 200), _LANDMARK_METHODS),
+        _sweep(11, "Number of nearest representatives K", "K", range(3, 11), _LANDMARK_METHODS),
         _sweep(12, "Ensemble size m", "m", range(5, 31, 5), ENSEMBLE),
         _variants(13, _STRATEGIES, "selection", _SELECTION, "U-SPEC"),
         _variants(14, _STRATEGIES, "selection", _SELECTION, "U-SENC"),
@@ -189,8 +183,8 @@ TABLES = {
 }
 
 
-def written(parameters: Mapping[str, Any]) -> str:
-    """Parameters as the one text that stands for them."""
+def canonical_json(parameters: Mapping[str, Any]) -> str:
+    """Return parameters as JSON with sorted keys: equal parameters give equal strings."""
     return json.dumps(parameters, sort_keys=True)
 
 
@@ -202,26 +196,27 @@ def plan(
     runs: int = RUNS,
     scale: float = 1.0,
 ) -> list[Run]:
-    """All runs that tables ask for, each once: seed by seed, so that the first results cover all of it.
+    """List the runs that tables need, each once, seed by seed, so that the first results cover everything.
 
-    Data sets and methods that a user added belong to every comparison, and data sets also to the other tables.
+    Data sets that a user added belong to every table, methods that a user added to Tables 4 to 9.
 
     Examples
     --------
-    >>> found = plan([TABLES["table4"], TABLES["table5"]], DATASETS[:2], METHODS[:1], runs=2)
-    >>> [(run.dataset, run.method, run.seed) for run in found]
+    >>> planned = plan([TABLES["table4"], TABLES["table5"]], DATASETS[:2], METHODS[:1], runs=2)
+    >>> [(run.dataset, run.method, run.seed) for run in planned]
     [('PenDigits', 'k-means', 0), ('USPS', 'k-means', 0), ('PenDigits', 'k-means', 1), ('USPS', 'k-means', 1)]
     """
-    tables, methods = list(tables), list(methods)
-    cells: dict[tuple[str, str, str], None] = {}
+    tables = list(tables)
+    methods = list(methods)
+    cells: dict[tuple[str, str, str], None] = {}  # an ordered set
     for dataset in datasets:
         for table in tables:
-            if not dataset.own and dataset.title not in table.datasets:
+            if not dataset.custom and dataset.title not in table.datasets:
                 continue
             for method in methods:
-                if method.title in table.methods or (method.own and table.metric):
+                if method.title in table.methods or (method.custom and table.metric):
                     for setting in table.settings:
-                        cells[dataset.title, method.title, written(method.with_setting(setting.axes))] = None
+                        cells[dataset.title, method.title, canonical_json(method.with_setting(setting.axes))] = None
     return [
         Run(dataset, scale, method, parameters, seed) for seed in range(runs) for dataset, method, parameters in cells
     ]

@@ -1,4 +1,4 @@
-"""The runner: each run in a process of its own, within limits of memory and time; one line in the store for each."""
+"""The runner: each run in its own process, within limits of memory and time, and one record in the store for each."""
 
 from __future__ import annotations
 
@@ -6,27 +6,35 @@ import json
 import multiprocessing
 import os
 import platform
-import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from multiprocessing import connection
 from typing import Any
 
+from ultraspec.engines.memory import available_bytes, resident_bytes, total_bytes
 from ultraspec.reproduce.declarations import Run
-from ultraspec.reproduce.memory import resident_of, total_bytes
-from ultraspec.reproduce.store import Row, Store, run_of
+from ultraspec.reproduce.store import Record, Store, run_of
 from ultraspec.reproduce.worker import Task, work
 
-LOOK_SECONDS = 0.02  # between looks at the memory of processes
+POLL_SECONDS = 0.02  # between checks of the memory of processes
+MEMORY_TOLERANCE = 1.25  # a memory limit counts as raised above this ratio: free memory varies from hour to hour
+
+Group = tuple[Any, ...]  # a run without its seed
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may take; None for as much as it likes."""
+    """Limits of a run; None means no limit."""
 
     memory_bytes: int | None = None
     seconds: float | None = None
+
+
+def default_memory_limit(jobs: int = 1) -> int | None:
+    """Return the memory that each of `jobs` runs may take: together nine tenths of what is available now."""
+    free = available_bytes()
+    return None if free is None else free * 9 // 10 // jobs
 
 
 @dataclass
@@ -43,48 +51,51 @@ class _Active:
     date: str = field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
 
 
-def settled(rows: Iterable[Row], limits: Limits) -> tuple[set[Run], set[tuple[Any, ...]]]:
-    """Runs that need no repetition, and groups of them (all but the seed) that go beyond the limits.
+def settled(records: Iterable[Record], limits: Limits) -> tuple[set[Run], set[Group]]:
+    """Return the runs that need not be repeated, and the groups of runs that exceed the limits.
 
-    What failed is tried again; what went beyond a limit is tried again if the limit is higher now.
+    Failed runs are repeated; runs that exceeded a limit are repeated if the limit is higher now.
     """
-    done, beyond = set(), set()
-    for row in rows:
-        run = run_of(row)
-        if row["na"] is None:
+    done = set()
+    beyond = set()
+    for record in records:
+        run = run_of(record)
+        if record["na"] is None:
             done.add(run)
-        elif row["na"] != "error" and not _raised(row, limits):
+        elif record["na"] != "error" and not _was_raised(record, limits):
             done.add(run)
             beyond.add(run[:-1])
     return done, beyond
 
 
-def _raised(row: Row, limits: Limits) -> bool:
-    name, now = (
-        ("memory_limit_bytes", limits.memory_bytes) if row["na"] == "memory" else ("time_limit_seconds", limits.seconds)
-    )
-    was = row[name]
-    if was is None:
-        return False
-    # what is available changes a little from hour to hour, which does not count
-    return now is None or now > was * (1.25 if name == "memory_limit_bytes" else 1.0)
+def _was_raised(record: Record, limits: Limits) -> bool:
+    """Return whether the limit that a run exceeded is higher now."""
+    if record["na"] == "memory":
+        before = record["memory_limit_bytes"]
+        return before is not None and (limits.memory_bytes is None or limits.memory_bytes > MEMORY_TOLERANCE * before)
+    before = record["time_limit_seconds"]
+    return before is not None and (limits.seconds is None or limits.seconds > before)
 
 
 class Runner:
-    """Runs tasks and stores what they give.
+    """Runs tasks and stores their results.
 
     Parameters
     ----------
     store : Store
+        Where records are appended.
     make_task : callable
-        Gives the task of a run.
+        Returns the task of a run.
     limits : Limits
+        Limits of each run.
     jobs : int
-        Runs at a time.
+        Number of runs at a time.
     threads : int
-        Threads of each.
-    on_start, on_end : callable
-        Told of runs, the latter with their row, or None for those that are left out.
+        Threads of each run.
+    on_start : callable
+        Called with each run that starts.
+    on_end : callable
+        Called with each run that ends and its record, or None if the run is skipped.
     """
 
     def __init__(
@@ -96,13 +107,16 @@ class Runner:
         jobs: int = 1,
         threads: int = 1,
         on_start: Callable[[Run], object],
-        on_end: Callable[[Run, Row | None], object],
+        on_end: Callable[[Run, Record | None], object],
     ) -> None:
-        self._store, self._make_task, self._limits = store, make_task, limits
-        self._jobs, self._threads = jobs, threads
-        self._on_start, self._on_end = on_start, on_end
-        self._beyond = settled(store.rows, limits)[1]
-        self._fine = {run_of(row)[:-1] for row in store.rows if row["na"] is None}
+        self._store = store
+        self._make_task = make_task
+        self._limits = limits
+        self._jobs = jobs
+        self._on_start = on_start
+        self._on_end = on_end
+        self._beyond = settled(store.records, limits)[1]
+        self._within = {run_of(record)[:-1] for record in store.records if record["na"] is None}
         self._active: list[_Active] = []
         self._facts = {
             "threads": threads,
@@ -112,17 +126,17 @@ class Runner:
             "versions": versions(),
             "machine": machine(),
         }
-        kinds = multiprocessing.get_all_start_methods()
-        self._context: Any = multiprocessing.get_context("forkserver" if "forkserver" in kinds else "spawn")
-        if "forkserver" in kinds:  # processes start from one that has everything imported
+        methods = multiprocessing.get_all_start_methods()
+        self._context: Any = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+        if "forkserver" in methods:  # processes are forked from one that has imported everything
             self._context.set_forkserver_preload(["ultraspec.reproduce.worker"])
 
-    def run(self, wanted: Iterable[Run], deadline: float = float("inf")) -> None:
+    def run(self, runs: Iterable[Run], deadline: float = float("inf")) -> None:
         """Run all, but start none after the deadline (of `time.monotonic`).
 
-        After the first run of a method on a data set that goes beyond a limit, its other seeds are left out.
+        After the first run of a method on a data set that exceeds a limit, its other seeds are skipped.
         """
-        waiting = dict.fromkeys(wanted)
+        waiting = dict.fromkeys(runs)
         try:
             while waiting or self._active:
                 for run in [run for run in waiting if run[:-1] in self._beyond]:
@@ -136,14 +150,14 @@ class Runner:
                     self._start(chosen)
                 if not self._active:
                     break
-                self._look()
+                self._poll()
         finally:
             for active in self._active:
                 active.process.kill()
 
     def _may_start(self, run: Run) -> bool:
-        """Whether another seed of it does not first have to show that it stays within the limits."""
-        return run[:-1] in self._fine or all(active.run[:-1] != run[:-1] for active in self._active)
+        """Return whether its group is known to stay within the limits, or no other seed is finding that out now."""
+        return run[:-1] in self._within or all(active.run[:-1] != run[:-1] for active in self._active)
 
     def _start(self, run: Run) -> None:
         task = self._make_task(run)
@@ -154,46 +168,47 @@ class Runner:
         theirs.close()
         self._active.append(_Active(run, task, process, ours, time.monotonic()))
 
-    def _look(self) -> None:
-        """Wait a moment; end what is beyond its limits, store what has ended."""
-        connection.wait([active.pipe for active in self._active], timeout=LOOK_SECONDS)
+    def _poll(self) -> None:
+        """Wait a moment, end runs that exceed their limits, and store the results of runs that have ended."""
+        connection.wait([active.pipe for active in self._active], timeout=POLL_SECONDS)
         for active in list(self._active):
-            found = self._result(active)
-            if found is None:
+            results = self._results(active)
+            if results is None:
                 continue
             self._active.remove(active)
-            if active.process.is_alive() and found.get("na") in ("memory", "time"):
+            if active.process.is_alive() and results.get("na") in ("memory", "time"):
                 active.process.kill()
             active.process.join()
             active.pipe.close()
-            row = self._row(active, found)
-            self._store.append(row)
-            if row["na"] in ("memory", "time"):
+            record = self._record(active, results)
+            self._store.append(record)
+            if record["na"] in ("memory", "time"):
                 self._beyond.add(active.run[:-1])
-            elif row["na"] is None:
-                self._fine.add(active.run[:-1])
-            self._on_end(active.run, row)
+            elif record["na"] is None:
+                self._within.add(active.run[:-1])
+            self._on_end(active.run, record)
 
-    def _result(self, active: _Active) -> dict[str, Any] | None:
-        """What a run has given or why it is to end; None while it goes on."""
+    def _results(self, active: _Active) -> dict[str, Any] | None:
+        """Return the results of a run, or the reason to end it; None while it goes on."""
         if active.pipe.poll():
             try:
                 return active.pipe.recv()
             except EOFError:
                 active.process.join()
-                return _death(active.process.exitcode)
-        resident = resident_of(active.process.pid) or 0
+                return _reason_of_death(active.process.exitcode)
+        resident = resident_bytes(active.process.pid) or 0
         active.peak = max(active.peak, resident)
-        most, spent = self._limits.memory_bytes, time.monotonic() - active.started
-        if most is not None and resident > most:
-            return {"na": "memory", "reason": f"out of memory: it held {_gb(resident)}, and the limit is {_gb(most)}"}
-        if self._limits.seconds is not None and spent > self._limits.seconds:
-            return {"na": "time", "reason": f"out of time: the limit is {self._limits.seconds:g} s"}
+        limit = self._limits.memory_bytes
+        if limit is not None and resident > limit:
+            return {"na": "memory", "reason": f"out of memory: it held {_gb(resident)}, and the limit is {_gb(limit)}"}
+        seconds = self._limits.seconds
+        if seconds is not None and time.monotonic() - active.started > seconds:
+            return {"na": "time", "reason": f"out of time: the limit is {seconds:g} s"}
         return None
 
-    def _row(self, active: _Active, found: Mapping[str, Any]) -> Row:
+    def _record(self, active: _Active, results: Mapping[str, Any]) -> Record:
         run, task = active.run, active.task
-        row = {
+        record = {
             "dataset": run.dataset,
             "scale": run.scale,
             "method": run.method,
@@ -208,29 +223,29 @@ class Runner:
             "features": task.data.features,
             "clusters": task.data.clusters,
             "started": active.date,
-            "load": active.load,  # of the machine when the run began: above the number of cores, times are too long
+            "load": active.load,  # load average at the start: above the number of cores, times are too long
             "run_seconds": time.monotonic() - active.started,
-            **found,
-            "peak_bytes": max(active.peak, found.get("peak_bytes") or 0) or None,
+            **results,
+            "peak_bytes": max(active.peak, results.get("peak_bytes") or 0) or None,
             **self._facts,
         }
-        figures = {name: round(value, 6) for name, value in row.items() if isinstance(value, float)}
-        return {**row, **figures, "scale": run.scale}  # which says what run it is
+        rounded = {name: round(value, 6) for name, value in record.items() if isinstance(value, float)}
+        return {**record, **rounded, "scale": run.scale}  # not rounded: it identifies the run
 
 
 def _gb(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.2f} GB"
 
 
-def _death(code: int) -> dict[str, Any]:
-    """Why a process ended without a result."""
-    if code == -signal.SIGKILL:
-        return {"na": "memory", "reason": "killed by the system, most likely for want of memory"}
-    return {"na": "error", "reason": f"the process ended with code {code} and without a result"}
+def _reason_of_death(code: int) -> dict[str, Any]:
+    """Return why a process ended without results."""
+    if code == -9:  # SIGKILL, which Windows does not define
+        return {"na": "memory", "reason": "killed by the system, most likely because memory ran out"}
+    return {"na": "error", "reason": f"the process ended with code {code} and without results"}
 
 
 def versions() -> dict[str, str]:
-    """What the figures were made by."""
+    """Return the versions of Python and of the libraries that determine results."""
     import numba
     import numpy
     import scipy
@@ -238,12 +253,12 @@ def versions() -> dict[str, str]:
 
     import ultraspec
 
-    found = {module.__name__: module.__version__ for module in (ultraspec, numpy, scipy, sklearn, numba)}
-    return {"python": platform.python_version(), **found}
+    modules = (ultraspec, numpy, scipy, sklearn, numba)
+    return {"python": platform.python_version(), **{module.__name__: module.__version__ for module in modules}}
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were made on."""
+    """Describe the machine: processor, cores, memory and operating system."""
     model = platform.processor() or platform.machine()
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:

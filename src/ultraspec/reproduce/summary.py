@@ -1,15 +1,15 @@
-"""What the runs of a store say: means over seeds, beside the paper's figures, and how far apart they are."""
+"""Runs of a store, summarised over seeds and compared with the paper's results."""
 
 from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
-from ultraspec.reproduce import averages, paper
+from ultraspec.reproduce import averages, paper_results
 from ultraspec.reproduce.declarations import (
     DATASETS,
     METHODS,
@@ -19,21 +19,21 @@ from ultraspec.reproduce.declarations import (
     Method,
     Setting,
     Table,
-    written,
+    canonical_json,
 )
-from ultraspec.reproduce.paper import Figure
-from ultraspec.reproduce.store import Row
+from ultraspec.reproduce.paper_results import PaperResult
+from ultraspec.reproduce.store import Record
 
-SIGMAS = 2.0  # of the paper's standard deviations, within which a mean agrees
-CROWDED = 0.1  # share of runs beside which other work ran, above which times are those of the CPU
-POINTS = 1.0  # percent, within which it agrees anyway: some of the paper's deviations are zero
-MANY_SIGMAS = 99.5  # from here on a difference is told in points
+SIGMAS = 2.0  # a mean agrees within this many of the paper's standard deviations ...
+POINTS = 1.0  # ... or within this many percentage points: some of the paper's standard deviations are zero
+MANY_SIGMAS = 99.5  # larger differences are shown in percentage points
+SHARED = 0.1  # if more than this share of the runs shared the machine, times are CPU times
 
-Verdict = Literal["agrees", "higher", "lower", "ran", "failed", "neither", "missing", "own"]
+Verdict = Literal["agrees", "higher", "lower", "ours_only", "paper_only", "neither", "not_run", "not_compared"]
 
 
-class Cell(NamedTuple):
-    """Figures of all seeds: mean (of times: the median) and standard deviation, or why there are none."""
+class OurResult(NamedTuple):
+    """Result over all seeds: mean (of times, the median) and standard deviation, or the reason why there is none."""
 
     runs: int
     mean: float | None
@@ -42,52 +42,60 @@ class Cell(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A place in a table: what we have, what the paper has, and how they differ.
+    """A cell of a table: our result, the paper's, and how they differ.
 
-    `ours` is None where nothing was run; `paper` is None where the paper has N/A, or nothing at all (`listed` False).
-    In a quick look ours are of other data than the paper's: they do not differ in any sense.
+    Attributes
+    ----------
+    ours : OurResult or None
+        None if nothing was run.
+    paper : PaperResult or None
+        None if the paper has N/A, or does not list the method (`listed` is False).
+    listed : bool
+        Whether the paper has this cell.
+    quick : bool
+        Whether our result is on a share of the rows, and so is not compared.
     """
 
     dataset: str
     method: str
     metric: str
-    ours: Cell | None
-    paper: Figure | None
+    ours: OurResult | None
+    paper: PaperResult | None
     listed: bool
     quick: bool = False
 
     @property
     def points(self) -> float | None:
-        """Difference of means."""
+        """Difference of the means."""
         if self.quick or self.ours is None or self.ours.mean is None or self.paper is None:
             return None
         return self.ours.mean - self.paper.mean
 
     @property
     def sigmas(self) -> float | None:
-        """Difference in units of the paper's standard deviation; None where that is printed as zero."""
+        """Difference in units of the paper's standard deviation; None if that is printed as zero."""
         if self.points is None or self.paper is None or not self.paper.std:
             return None
         return self.points / self.paper.std
 
     @property
     def in_points(self) -> bool:
-        """Whether the paper's deviation is too small a unit: zero, or less than a point is many of it."""
+        """Whether the paper's standard deviation is too small a unit for the difference."""
         if self.sigmas is None or self.points is None:
             return True
         return abs(self.sigmas) > (SIGMAS if abs(self.points) <= POINTS else MANY_SIGMAS)
 
     @property
     def verdict(self) -> Verdict:
-        """What the difference amounts to."""
+        """How our result compares with the paper's."""
         if self.ours is None:
-            return "missing"
+            return "not_run"
         if not self.listed or self.quick:
-            return "own"
+            return "not_compared"
         if self.ours.mean is None:
-            return "failed" if self.paper is not None else "neither"
+            return "paper_only" if self.paper is not None else "neither"
         if self.paper is None or self.points is None:
-            return "ran"
+            return "ours_only"
         if abs(self.points) <= max(POINTS, SIGMAS * (self.paper.std or 0.0)):
             return "agrees"
         return "higher" if self.points > 0 else "lower"
@@ -95,10 +103,9 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Averages:
-    """The last lines of a comparison, for one method: ours and the paper's.
+    """The last lines of Tables 4, 5, 7 and 8 for one method: ours and the paper's.
 
-    `rank_sets` are the data sets on which all methods that are ranked have a result or could not run; the paper's rank
-    is given on the same ones.
+    `rank_sets` is the number of data sets on which all ranked methods were run; the paper's rank is over the same sets.
     """
 
     average: float | None
@@ -115,163 +122,181 @@ class Summary:
 
     Parameters
     ----------
-    rows : iterable of dict
-        The store's rows.
+    records : iterable of dict
+        Records of the store.
     scale : float
-        Those of other scales are left out.
+        Records of other scales are ignored.
 
     Attributes
     ----------
     quick : bool
-        Whether it is of a share of the rows, which is not to be compared with the paper.
-    crowded : float
-        Share of the runs that did not have the machine for themselves.
+        Whether the runs are on a share of the rows, which cannot be compared with the paper.
+    shared : float
+        Share of the runs during which the machine did other work too.
     clock : {"seconds", "cpu_seconds"}
-        What is shown as time: that of the clock, or where too many runs were crowded, that of the CPU, which depends
-        much less on what else ran.
+        Which times are shown: wall-clock times, or CPU times if too many runs shared the machine.
     """
 
-    def __init__(self, rows: Iterable[Row], scale: float = 1.0) -> None:
-        self.rows = [row for row in rows if row["scale"] == scale]
-        self.scale, self.quick = scale, scale != 1
-        self._groups: dict[tuple[str, str, str], list[Row]] = {}
-        for row in self.rows:
-            self._groups.setdefault((row["dataset"], row["method"], written(row["parameters"])), []).append(row)
-        self.datasets, self.methods = _with_extras(self.rows)
-        self.crowded = statistics.fmean([_shared(row) for row in self.rows] or [0.0])
-        self.clock = "cpu_seconds" if self.crowded > CROWDED else "seconds"
+    def __init__(self, records: Iterable[Record], scale: float = 1.0) -> None:
+        self.records = [record for record in records if record["scale"] == scale]
+        self.scale = scale
+        self.quick = scale != 1
+        self._groups: dict[tuple[str, str, str], list[Record]] = {}
+        for record in self.records:
+            key = record["dataset"], record["method"], canonical_json(record["parameters"])
+            self._groups.setdefault(key, []).append(record)
+        self.datasets = [*DATASETS, *_custom_datasets(self.records)]
+        self.methods = [*METHODS, *_custom_methods(self.records)]
+        self.shared = statistics.fmean([_shared_machine(record) for record in self.records] or [0.0])
+        self.clock = "cpu_seconds" if self.shared > SHARED else "seconds"
 
     def method(self, title: str) -> Method:
-        """A method by its title."""
+        """Return a method by its title."""
         return next(method for method in self.methods if method.title == title)
 
-    def cell(self, dataset: str, method: str, metric: str, setting: Setting | None = None) -> Cell | None:
-        """Figures of a method on a data set; None where it was not run."""
+    def paper_method(self, method: str) -> str:
+        """Return the title of the paper's method that a method is, or is a variant of."""
+        return self.method(method).variant_of or method
+
+    def result(self, dataset: str, method: str, metric: str, setting: Setting | None = None) -> OurResult | None:
+        """Return the result of a method on a data set; None if it was not run."""
         parameters = self.method(method).with_setting(setting.axes if setting is not None else {})
-        rows = self._groups.get((dataset, method, written(parameters)), [])
-        if not rows:
+        records = self._groups.get((dataset, method, canonical_json(parameters)), [])
+        if not records:
             return None
         field = self.clock if metric == "seconds" else metric
-        values = [row[field] for row in rows if row["na"] is None]
+        values = [record[field] for record in records if record["na"] is None]
         if not values:
-            return Cell(len(rows), None, None, rows[-1]["reason"])
+            return OurResult(len(records), None, None, records[-1]["reason"])
         middle = statistics.median(values) if metric == "seconds" else statistics.fmean(values)
-        return Cell(len(values), middle, statistics.stdev(values) if len(values) > 1 else None)
+        return OurResult(len(values), middle, statistics.stdev(values) if len(values) > 1 else None)
 
     def entry(self, dataset: str, method: str, metric: str) -> Entry:
-        """A place in Tables 4 to 9."""
-        twin = self.twin(method)
-        listed = paper.has(dataset, twin)
-        figure = paper.printed(metric, dataset, twin) if listed else None
-        return Entry(dataset, method, metric, self.cell(dataset, method, metric), figure, listed, self.quick)
+        """Return a cell of Tables 4 to 9."""
+        in_paper = self.paper_method(method)
+        listed = paper_results.is_listed(dataset, in_paper)
+        paper = paper_results.printed(metric, dataset, in_paper) if listed else None
+        return Entry(dataset, method, metric, self.result(dataset, method, metric), paper, listed, self.quick)
 
-    def twin(self, method: str) -> str:
-        """The paper's method that one of ours stands beside."""
-        return self.method(method).instead_of or method
+    def curve(self, table: Table, dataset: str, method: str, metric: str) -> list[Entry]:
+        """Return the points of a method in Tables 10 to 16, one for each setting of the table."""
+        drawn = paper_results.drawn(table.name, dataset, metric, self.paper_method(method))
+        return [
+            Entry(
+                dataset,
+                method,
+                metric,
+                self.result(dataset, method, metric, setting),
+                drawn.get(setting.label),
+                bool(drawn),
+                self.quick,
+            )
+            for setting in table.settings
+        ]
 
     def table_methods(self, table: Table) -> list[str]:
-        """Columns of a comparison: the paper's, variants of these that were run, and a user's own."""
-        own = [method.title for method in self.methods if method.own]
-        return [*table.methods, *own]
+        """Return the columns of Tables 4 to 9: the methods of the table, and a user's methods."""
+        return [*table.methods, *(method.title for method in self.methods if method.custom)]
 
     def table_datasets(self, table: Table) -> list[Dataset]:
-        """Rows of a comparison: the paper's data sets, and a user's own."""
-        return [dataset for dataset in self.datasets if dataset.own or dataset.title in table.datasets]
+        """Return the rows of Tables 4 to 9: the data sets of the table, and a user's data sets."""
+        return [dataset for dataset in self.datasets if dataset.custom or dataset.title in table.datasets]
 
     def averages(self, table: Table, method: str) -> Averages:
-        """The last lines of a comparison for a method. Variants and a user's own are ranked in the field of the paper.
+        """Return the averages of a method over data sets.
 
-        A variant takes the place of the paper's method there; another one is added.
+        Ranks are among the paper's methods: a variant takes the place of its method, a user's method is added.
         """
-        field = [name for name in table.methods if name != table.reference and not self.method(name).instead_of]
-        twin = self.twin(method)
-        ours = [method if name == twin else name for name in field]
-        ours = ours if method in ours else [*ours, method]
-        scores = {d: row for d in table.datasets if (row := self._scores(d, ours, table.metric)) is not None}
-        whole = scores if len(scores) == len(table.datasets) else {}
-        same = {d: {name: _mean(paper.printed(table.metric, d, name)) for name in field} for d in scores}
-        own = self._scores_of(table, method)
+        field = [name for name in table.methods if name != table.reference and not self.method(name).variant_of]
+        in_paper = self.paper_method(method)
+        ranked = [method if name == in_paper else name for name in field]
+        ranked = ranked if method in ranked else [*ranked, method]
+        scores = self._scores(table, ranked)
+        on_all = scores if len(scores) == len(table.datasets) else {}
+        alone = self._scores(table, [method])
+        paper = {
+            dataset: {name: _mean(paper_results.printed(table.metric, dataset, name)) for name in field}
+            for dataset in scores
+        }
         return Averages(
-            average=averages.averages(own)[method] if len(own) == len(table.datasets) else None,
-            normalized=averages.normalized(whole).get(method),
+            average=averages.averages(alone)[method] if len(alone) == len(table.datasets) else None,
+            normalized=averages.normalized(on_all).get(method),
             rank=averages.ranks(scores).get(method),
-            paper_average=paper.aggregate("average", table.metric, table.family, twin),
-            paper_normalized=paper.aggregate("normalized", table.metric, table.family, twin),
-            paper_rank=averages.ranks(same).get(twin),
+            paper_average=paper_results.aggregate("average", table.metric, table.family, in_paper),
+            paper_normalized=paper_results.aggregate("normalized", table.metric, table.family, in_paper),
+            paper_rank=averages.ranks(paper).get(in_paper),
             rank_sets=len(scores),
         )
 
-    def _scores_of(self, table: Table, method: str) -> dict[str, dict[str, float | None]]:
-        return {d: row for d in table.datasets if (row := self._scores(d, [method], table.metric)) is not None}
-
-    def _scores(self, dataset: str, methods: Sequence[str], metric: str) -> dict[str, float | None] | None:
-        """Means of all methods on a data set; None if one was not run."""
-        cells = {method: self.cell(dataset, method, metric) for method in methods}
-        if any(cell is None for cell in cells.values()):
-            return None
-        return {method: cell.mean for method, cell in cells.items() if cell is not None}
+    def _scores(self, table: Table, methods: Sequence[str]) -> dict[str, dict[str, float | None]]:
+        """Return the means of methods on those data sets of a table on which all of them were run."""
+        results = {d: {m: self.result(d, m, table.metric) for m in methods} for d in table.datasets}
+        return {
+            dataset: {method: result.mean for method, result in row.items() if result is not None}
+            for dataset, row in results.items()
+            if None not in row.values()
+        }
 
     def score_entries(self) -> list[Entry]:
-        """All NMI and CA of Tables 4 to 9 that were run, each once."""
-        found = [
-            self.entry(dataset.title, method.title, metric)
-            for method in self.methods
-            for dataset in self.datasets
-            for metric in ("nmi", "ca")
-        ]
-        return [entry for entry in found if entry.ours is not None]
+        """Return all NMI and CA of Tables 4 to 9 that were run, each once."""
+        cells = product(self.methods, self.datasets, ("nmi", "ca"))
+        entries = [self.entry(dataset.title, method.title, metric) for method, dataset, metric in cells]
+        return [entry for entry in entries if entry.ours is not None]
 
     def curve_entries(self) -> list[Entry]:
-        """All NMI and CA of Tables 10 to 16 but those at the defaults, which Tables 4 to 9 have.
+        """Return all NMI and CA of Tables 10 to 16 that were run, except at the defaults, which Tables 4 to 9 have.
 
         A point that is drawn without a standard deviation gets that of the default point.
         """
-        found = []
+        entries = []
         for table in (table for table in TABLES.values() if not table.metric):
-            for dataset, method, metric in product(table.datasets, table.methods, ("nmi", "ca")):
-                twin, usual = self.twin(method), self.method(method).with_setting({})
-                drawn = paper.drawn(table.name, dataset, metric, twin)
-                for setting in table.settings:
-                    ours = self.cell(dataset, method, metric, setting)
-                    theirs, default = drawn.get(setting.label), paper.printed(metric, dataset, twin)
-                    if ours is None or theirs is None or self.method(method).with_setting(setting.axes) == usual:
+            for dataset, title, metric in product(table.datasets, table.methods, ("nmi", "ca")):
+                method = self.method(title)
+                default = paper_results.printed(metric, dataset, self.paper_method(title))
+                for entry, setting in zip(self.curve(table, dataset, title, metric), table.settings, strict=True):
+                    is_default = method.with_setting(setting.axes) == method.with_setting({})
+                    if entry.ours is None or entry.paper is None or is_default:
                         continue
-                    if theirs.std is None and default is not None:
-                        theirs = theirs._replace(std=default.std)
-                    found.append(Entry(dataset, method, metric, ours, theirs, True, self.quick))
-        return found
+                    if entry.paper.std is None and default is not None:
+                        entry = entry._replace(paper=entry.paper._replace(std=default.std))
+                    entries.append(entry)
+        return entries
 
     def facts(self) -> dict[str, Any]:
-        """What the runs were made on and by: sets of distinct values."""
-        machines = {json.dumps(row["machine"], sort_keys=True) for row in self.rows}
-        versions = {json.dumps(row["versions"], sort_keys=True) for row in self.rows}
+        """Return the distinct machines, versions, threads and limits of the runs, and the first and last date."""
+        dates = [record["started"] for record in self.records]
         return {
-            "machines": [json.loads(text) for text in sorted(machines)],
-            "versions": [json.loads(text) for text in sorted(versions)],
-            "threads": sorted({row["threads"] for row in self.rows}),
-            "first": min((row["started"] for row in self.rows), default=""),
-            "last": max((row["started"] for row in self.rows), default=""),
-            "memory_limits": sorted({row["memory_limit_bytes"] for row in self.rows if row["memory_limit_bytes"]}),
-            "time_limits": sorted({row["time_limit_seconds"] for row in self.rows if row["time_limit_seconds"]}),
+            "machines": self._distinct_objects("machine"),
+            "versions": self._distinct_objects("versions"),
+            "threads": self._distinct("threads"),
+            "first": min(dates, default=""),
+            "last": max(dates, default=""),
+            "memory_limits": self._distinct("memory_limit_bytes"),
+            "time_limits": self._distinct("time_limit_seconds"),
         }
 
+    def _distinct(self, field: str) -> list[Any]:
+        return sorted({record[field] for record in self.records if record[field]})
 
-def _shared(row: Row) -> bool:
-    """Whether a run shared the machine: with others of ours, or with what else was running when it began."""
-    return row["jobs"] > 1 or (row["load"] or 0.0) > row["threads"]
-
-
-def _mean(figure: Figure | None) -> float | None:
-    return None if figure is None else figure.mean
+    def _distinct_objects(self, field: str) -> list[Any]:
+        return [json.loads(text) for text in sorted({canonical_json(record[field]) for record in self.records})]
 
 
-def _with_extras(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Dataset], list[Method]]:
-    """All data sets and methods: the declared ones, and those of a store that users added."""
-    rows = list(rows)
+def _shared_machine(record: Record) -> bool:
+    """Return whether a run shared the machine with other runs, or with what else was running when it began."""
+    return record["jobs"] > 1 or (record["load"] or 0.0) > record["threads"]
+
+
+def _mean(result: PaperResult | None) -> float | None:
+    return None if result is None else result.mean
+
+
+def _custom_datasets(records: Sequence[Record]) -> list[Dataset]:
+    titles = {record["dataset"] for record in records} - set(PAPER_SETS)
+    return [Dataset(title, file=title) for title in sorted(titles)]
+
+
+def _custom_methods(records: Sequence[Record]) -> list[Method]:
     known = {method.title for method in METHODS}
-    sets = sorted({row["dataset"] for row in rows} - set(PAPER_SETS))
-    own = {row["method"]: row["estimator"] for row in rows if row["method"] not in known}
-    return (
-        [*DATASETS, *(Dataset(title, file=title) for title in sets)],
-        [*METHODS, *(Method(title, estimator, own=True) for title, estimator in sorted(own.items()))],
-    )
+    custom = {record["method"]: record["estimator"] for record in records if record["method"] not in known}
+    return [Method(title, estimator, custom=True) for title, estimator in sorted(custom.items())]

@@ -17,7 +17,7 @@ import pytest
 from tests.helpers.cli_tools import Shell, circles, start
 from ultraspec import baselines
 from ultraspec.reproduce import store
-from ultraspec.reproduce.data import read_file
+from ultraspec.reproduce.dataset_cache import read_file
 
 MODULE = """
 import os, signal, time
@@ -89,13 +89,13 @@ def test_limits_and_failures_become_reasons(shell, tmp_path):
     names = ("Fine", "Hungry", "Endless", "Broken", "Asking", "Killed", "Short")
     own = [word for name in names for word in ("--method", f"my_module:{name}")]
     baselines.KMeansLite(2).fit(circles(1000)[0])  # compiled, if ever, before the time limit counts
-    limits = ("--memory-limit", "1GB", "--time-limit", "6", "--jobs", "4", "--threads", "1")
+    limits = ("--memory-limit", "1GB", "--time-limit", "12", "--jobs", "4", "--threads", "1")
     code, out, error = shell("reproduce", "table4", *TINY, *own, *limits, "--runs", "2", "--json")
     facts = json.loads(out)
     assert code == 2
-    assert "error: Broken has no figures: all of its 2 runs failed, the last with RuntimeError: three is" in error
-    assert "error: Endless has no figures: its only run failed with out of time: the limit is 6 s" in error
-    assert error.count("has no figures") == 6
+    assert "error: Broken has no results: all of its 2 runs failed, the last with RuntimeError: three is" in error
+    assert "error: Endless has no results: its only run failed with out of time: the limit is 12 s" in error
+    assert error.count("has no results") == 6
     assert facts["runs_left"] == 0
     rows = stored(tmp_path)
     assert (facts["runs_done"], facts["runs_left_out"]) == (len(rows), 4) == (12, 4)
@@ -112,7 +112,7 @@ def test_limits_and_failures_become_reasons(shell, tmp_path):
     }
     assert first["Hungry"]["reason"].startswith("out of memory: it held 1.")
     assert first["Hungry"]["reason"].endswith("and the limit is 1.00 GB")
-    assert first["Endless"]["reason"] == "out of time: the limit is 6 s"
+    assert first["Endless"]["reason"] == "out of time: the limit is 12 s"
     assert first["Broken"]["reason"] == "RuntimeError: three is no number"
     assert first["Asking"]["reason"] == "out of memory: Asking needs 39.2 GB"
     assert first["Killed"]["reason"].startswith("killed by the system")
@@ -131,7 +131,7 @@ def test_limits_and_failures_become_reasons(shell, tmp_path):
         assert row["seconds"] > 0
     page, tables = (tmp_path / "reproduction" / name for name in ("page.html", "tables.md"))
     assert "three is no number" in page.read_text()
-    assert "the limit is 6 s" in tables.read_text()
+    assert "the limit is 12 s" in tables.read_text()
     assert "| Fine |" in tables.read_text()
     # once more: only what failed is tried again
     again = json.loads(shell("reproduce", "table4", *TINY, *own, *limits, "--runs", "2", "--json")[1])
@@ -200,7 +200,7 @@ def test_any_scale_is_stored_as_it_is(shell, tmp_path, scale):
     words = ("reproduce", "4", "--datasets", "TB-1M", "--methods", "k-means", "--scale", scale, "--runs", "1", "-q")
     out = shell.fine(*words)
     rows = 1000 if scale < 0.001 else 1429
-    assert f"(--scale {scale}: {rows:,} of TB-1M). These figures are not to be compared with the paper" in out
+    assert f"(--scale {scale}: {rows:,} of TB-1M). These results cannot be compared" in out
     assert "1 done now, 0 left" in out
     assert shell.facts(*words)["runs_done"] == 0
     assert [row["scale"] for row in stored(tmp_path).values()] == [scale]
@@ -248,7 +248,7 @@ def test_own_data_is_a_row(shell, tmp_path):
     assert stored(tmp_path)["k-means", "other", 0]["nmi"] != rows["k-means", "other", 0]["nmi"]
 
 
-def test_a_budget_stops_between_runs_and_no_resume_starts_anew(shell, tmp_path):
+def test_a_budget_stops_between_runs_and_no_resume_starts_a_new_store(shell, tmp_path):
     none = shell.facts("reproduce", "table4", *TINY, "--runs", "2", "--stop-after", "0")
     assert (none["runs_done"], none["runs_left"]) == (0, 2)
     assert shell.facts("reproduce", "table4", *TINY, "--runs", "2")["runs_done"] == 2
@@ -258,8 +258,8 @@ def test_a_budget_stops_between_runs_and_no_resume_starts_anew(shell, tmp_path):
     assert "are at --scale 0.001" in error
     drawn = shell.facts("reproduce", "table4", *TINY, "--runs", "3", "--draw-only")
     assert (drawn["runs_done"], drawn["runs_left"], drawn["runs_stored"]) == (0, 1, 2)
-    anew = shell.facts("reproduce", "table4", *TINY, "--runs", "1", "--no-resume")
-    assert (anew["runs_done"], anew["runs_stored"]) == (1, 1)
+    new = shell.facts("reproduce", "table4", *TINY, "--runs", "1", "--no-resume")
+    assert (new["runs_done"], new["runs_stored"]) == (1, 1)
     assert len(list((tmp_path / "reproduction").glob("runs-*.jsonl"))) == 1
 
 
@@ -285,7 +285,7 @@ def parquet(folder):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["table3"], "There is no table 'table3'. There are table4 to table16, and all."),
+        (["table3"], "There is no table 'table3'. Choose from table4 to table16, or all."),
         (["nonsense"], "There is no table 'nonsense'"),
         (["9-4"], "There is no table '9-4': 4 is before 9. Write 4-9."),
         (["4-"], "There is no table '4-'"),
@@ -293,8 +293,8 @@ def parquet(folder):
         (["10", "--datasets", "PenDigits"], "Table 10 has the data sets MNIST, Covertype, TB-1M, SF-2M and your own"),
         (["4", "--datasets", "none"], "There is nothing to run"),
         (["13", "--method", "my_module:Fine", "--methods", "none"], "methods of your own are compared in tables 4 to"),
-        (["table4", "--datasets", "Iris"], "There is no data set 'Iris'. There are PenDigits, USPS"),
-        (["table4", "--methods", "U-SPEC,DBSCAN"], "There is no method 'DBSCAN'. There are k-means, SC"),
+        (["table4", "--datasets", "Iris"], "There is no data set 'Iris'. Choose from PenDigits, USPS"),
+        (["table4", "--methods", "U-SPEC,DBSCAN"], "There is no method 'DBSCAN'. Choose from k-means, SC"),
         (["table4", "--method", "no_such_module:X"], "There is no module 'no_such_module'"),
         (["table4", "--method", "my_module:Nobody"], "my_module has no estimator 'Nobody'"),
         (["table4", "--method", "my_module:number"], "my_module has no estimator 'number'"),
@@ -313,13 +313,13 @@ def parquet(folder):
         (["table4", "--data", "two.npz:y"], "In --data FILE:LABEL, all columns but LABEL are features (of an .npz"),
         (["table4", "--data", "t.parquet"], "as in my.parquet:label"),
         (["table4", "--data", "nowhere.parquet:label"], "There is no file"),
-        (["table4", "--data", "one.parquet:label"], "all rows are of one class"),
+        (["table4", "--data", "one.parquet:label"], "all rows belong to one class"),
         (["table4", "--data", "x.npy:label"], "as in my.parquet:label"),
         (["table4", "--scale", "0"], "--scale must be above 0 and at most 1"),
         (["table4", "--scale", "2"], "--scale must be above 0 and at most 1"),
         (["table4", "--runs", "0"], "--runs must be at least 1"),
         (["table4", "--jobs", "0"], "--jobs must be at least 1"),
-        (["table4", "--memory-limit", "much"], "--memory-limit must be an amount of memory such as 16GB"),
+        (["table4", "--memory-limit", "much"], "'--memory-limit': it must be an amount of memory such as 16GB"),
         (["table4", "--time-limit", "-1"], "--time-limit must be a number of seconds"),
         (["table4", "--datasets", "a,,b"], "'--datasets': it must be names"),
         (["table4", "-o", "my_module.py"], "my_module.py"),
@@ -336,7 +336,7 @@ def test_a_store_of_other_lines_is_refused(shell, tmp_path):
     folder = tmp_path / "reproduction"
     folder.mkdir()
     (folder / "runs.jsonl").write_text("not a store\n")
-    assert "line 1, is no result of a run" in shell.refused("reproduce", "table4", *TINY)
+    assert "line 1, is not the result of a run" in shell.refused("reproduce", "table4", *TINY)
 
 
 def test_json_rows_are_plain(shell, tmp_path):

@@ -1,10 +1,11 @@
-"""Data sets on disk: made once, as .npy files that every run maps into its memory."""
+"""Data sets as .npy files: written once, and memory-mapped by every run."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,14 @@ from ultraspec.rows import check_path
 from ultraspec.rows.label_files import read_label_file, split_column, table_columns
 from ultraspec.storage.atomic import write_whole
 
-LEAST_ROWS = 1000  # that are left of a data set at any scale, if it has so many
+MIN_ROWS = 1000  # of a data set at any scale, if it has as many
 DATA_SEED = 0
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class CachedDataset:
     """A data set on disk."""
 
     stem: str
@@ -35,42 +36,43 @@ class Prepared:
     clusters: int
 
     def open(self) -> tuple[Array, Array]:
-        """Rows and classes; plain arrays on mapped memory, so that methods treat them as any array."""
+        """Map the rows and the classes into memory, as plain arrays."""
         X, y = (np.load(file, mmap_mode="r").view(np.ndarray) for file in (self.rows_file, self.classes_file))
         return X, y
 
 
-def prepare(dataset: Dataset, scale: float, folder: Path) -> Prepared:
-    """A data set as files in a folder: those that are there, or new ones.
+def prepare(dataset: Dataset, scale: float, folder: Path) -> CachedDataset:
+    """Write the files of a data set, unless they exist.
 
     Parameters
     ----------
     dataset : Dataset
+        The data set.
     scale : float
-        Share of the rows: synthetic sets are drawn smaller, of others random rows are kept.
+        Share of the rows: synthetic sets are generated with fewer rows, others are sampled.
     folder : Path
-        Where files are kept.
+        Folder of the files.
     """
-    stem = stem_of(dataset, scale)
+    stem = cache_name(dataset, scale)
     facts = folder / f"{stem}.json"
     if facts.exists():
-        known = Prepared(**json.loads(facts.read_text()))
+        known = CachedDataset(**json.loads(facts.read_text()))
         if Path(known.rows_file).exists() and Path(known.classes_file).exists():
             return known
     folder.mkdir(parents=True, exist_ok=True)
-    X, y = _read(dataset, scale)
-    files = folder / f"{stem}-rows.npy", folder / f"{stem}-classes.npy"
+    X, y = _load(dataset, scale)
+    files = [(folder / f"{stem}-{name}.npy").resolve() for name in ("rows", "classes")]
     for path, array in zip(files, (X, y), strict=True):
-        write_whole(path, lambda file, array=array: np.save(file, array))  # type: ignore[misc]
-    found = Prepared(stem, str(files[0].resolve()), str(files[1].resolve()), len(X), X.shape[1], len(np.unique(y)))
-    write_whole(facts, lambda file: file.write(json.dumps(asdict(found)).encode()))
-    return found
+        write_whole(path, partial(np.save, arr=array))
+    cached = CachedDataset(stem, str(files[0]), str(files[1]), len(X), X.shape[1], len(np.unique(y)))
+    write_whole(facts, lambda file: file.write(json.dumps(asdict(cached)).encode()))
+    return cached
 
 
-def stem_of(dataset: Dataset, scale: float) -> str:
-    """A name for the files of a data set, another one if a user's file changes."""
+def cache_name(dataset: Dataset, scale: float) -> str:
+    """Return a name for the files of a data set; it changes if a user's file changes."""
     share = "" if scale == 1 else f"-{scale}"
-    if not dataset.own:
+    if not dataset.custom:
         return dataset.name + share
     path, _ = split_column(dataset.file)
     state = path.stat()
@@ -79,20 +81,20 @@ def stem_of(dataset: Dataset, scale: float) -> str:
 
 
 def scaled(n_rows: int, scale: float) -> int:
-    """Rows that are left at a scale.
+    """Return the number of rows at a scale.
 
     Examples
     --------
     >>> scaled(1_000_000, 0.01), scaled(20_000, 0.01), scaled(150, 0.5)
     (10000, 1000, 150)
     """
-    return min(n_rows, max(LEAST_ROWS, round(n_rows * scale)))
+    return min(n_rows, max(MIN_ROWS, round(n_rows * scale)))
 
 
-def _read(dataset: Dataset, scale: float) -> tuple[Array, Array]:
+def _load(dataset: Dataset, scale: float) -> tuple[Array, Array]:
     if dataset.reconstructed:
         return datasets.generate(dataset.name, scaled(datasets.N_ROWS[dataset.name], scale), random_state=DATA_SEED)
-    X, y = read_file(dataset.file) if dataset.own else datasets.load(dataset.name)
+    X, y = read_file(dataset.file) if dataset.custom else datasets.load(dataset.name)
     n = scaled(len(X), scale)
     if n < len(X):
         chosen = np.sort(np.random.default_rng(DATA_SEED).choice(len(X), n, replace=False))
@@ -101,37 +103,33 @@ def _read(dataset: Dataset, scale: float) -> tuple[Array, Array]:
 
 
 def read_file(text: str) -> tuple[Array, npt.NDArray[np.int32]]:
-    """Rows and classes of a user's file, ``path:label``: all columns but the label are features.
+    """Read rows and classes of a user's file, ``path:label``: all columns except the label are features.
 
-    An .npz file has rows in its only 2-d array and classes in the array that is named.
+    In an .npz file the label is the name of the array of classes; the rows are the only 2-d array.
     """
     path, label = split_column(text)
     check_path(path)
     if label is None or path.name.lower().endswith((".npy", ".h5", ".hdf5", ".zarr")) or path.is_dir():
-        raise ValueError("name a table or an .npz file and what holds the classes in it, as in my.parquet:label.")
+        raise ValueError("name a table or an .npz file, and its column or array of classes, as in my.parquet:label.")
     y = np.unique(read_label_file(text), return_inverse=True)[1].astype(np.int32)
-    if path.suffix.lower() == ".npz":
-        with open_rows(path) as rows:
-            X = rows.read(0, rows.n_rows)
-    else:
-        X = _features(path, label)
+    with open_rows(path, None if path.suffix.lower() == ".npz" else _features(path, label)) as rows:
+        X = rows.read(0, rows.n_rows)
     if len(X) != len(y):
         raise ValueError(f"there are {len(X):,} rows and {len(y):,} classes.")
-    if len(np.unique(y)) < 2:
-        raise ValueError("all rows are of one class, so there is nothing to find.")
+    if y.max() == 0:
+        raise ValueError("all rows belong to one class, so there is nothing to cluster.")
     if np.issubdtype(X.dtype, np.floating) and not np.isfinite(X).all():
         raise ValueError("some values are missing or infinite. Fill them in, or drop their rows.")
     return X, y
 
 
-def _features(path: Path, label: str) -> Array:
-    columns = [column for column in table_columns(path) if str(column) != label and not _is_index(column)]
+def _features(path: Path, label: str) -> list[str | int]:
+    """List the columns of a table without the label and the index that pandas writes."""
+    columns = [
+        column
+        for column in table_columns(path)
+        if str(column) not in (label, "") and not str(column).startswith("__index_level_")
+    ]
     if not columns:
-        raise ValueError(f"{path} has no column beside {label!r}.")
-    with open_rows(path, columns) as rows:
-        return rows.read(0, rows.n_rows)
-
-
-def _is_index(column: str | int) -> bool:
-    """Whether a column is the index that pandas writes: without a name in CSV files, with a reserved one in Parquet."""
-    return column == "" or str(column).startswith("__index_level_")
+        raise ValueError(f"{path} has no column besides {label!r}.")
+    return columns

@@ -1,0 +1,167 @@
+"""Numbers and sentences of the tables, as Markdown and the page write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ultraspec.reproduce.declarations import Dataset
+from ultraspec.reproduce.paper_results import PaperResult
+from ultraspec.reproduce.summary import Entry, OurResult, Summary
+
+METRIC_TITLES = {"nmi": "NMI (%)", "ca": "CA (%)", "seconds": "time (s)"}
+METRIC_NAMES = {"nmi": "NMI", "ca": "CA", "seconds": "time"}
+DAGGER = "†"
+RECONSTRUCTED = (
+    f"{DAGGER} A reconstruction: the paper's synthetic data were never published. These sets were fitted to the points "
+    "of its Figure 5, so results on them can be compared only approximately."
+)
+CURVE_RULE = (
+    "Most points of Tables 10 to 16 are drawn without a standard deviation; they are judged by that of the default "
+    "setting."
+)
+BOLD = "**Bold** marks our best in the row; as in the paper, the method listed for reference only is not considered"
+
+
+def method_title(method: str) -> str:
+    """Return the name of a method with its accents."""
+    return "Nyström" if method == "Nystrom" else method
+
+
+def dataset_title(dataset: Dataset) -> str:
+    """Return the name of a data set, marked if it is a reconstruction."""
+    return dataset.title + (DAGGER if dataset.reconstructed else "")
+
+
+def format_mean(value: float, metric: str) -> str:
+    """Format a mean.
+
+    Examples
+    --------
+    >>> format_mean(85.336, "nmi"), format_mean(0.0213, "seconds"), format_mean(1234.6, "seconds")
+    ('85.34', '0.02', '1,235')
+    """
+    if metric != "seconds" or value < 10:
+        return f"{value:.2f}"
+    return f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def format_ours(result: OurResult | None, metric: str) -> str:
+    """Format one of our results: a dash if nothing was run, N/A if there is no result."""
+    if result is None:
+        return "–"
+    if result.mean is None:
+        return "N/A"
+    std = "" if result.std is None or metric == "seconds" else f" ± {result.std:.2f}"
+    return format_mean(result.mean, metric) + std
+
+
+def format_paper(result: PaperResult | None, metric: str, listed: bool = True) -> str:
+    """Format a result of the paper: a dash if it does not list the method."""
+    if not listed:
+        return "–"
+    if result is None:
+        return "N/A"
+    return format_mean(result.mean, metric) + ("" if result.std is None else f" ± {result.std:.2f}")
+
+
+def format_difference(entry: Entry) -> str:
+    """Format a difference: in the paper's standard deviations, in percentage points if these are zero, or as a ratio.
+
+    Examples
+    --------
+    >>> format_difference(Entry("", "", "nmi", OurResult(5, 82.0, 1.0), PaperResult(80.0, 2.0), True))
+    '+1.0 σ'
+    >>> format_difference(Entry("", "", "seconds", OurResult(5, 2.0, None), PaperResult(10.0, None), True))
+    '5.0 × faster'
+    """
+    if entry.points is None or entry.ours is None or entry.ours.mean is None or entry.paper is None:
+        return {"ours_only": "ours only", "paper_only": "paper only"}.get(entry.verdict, "")
+    if entry.metric == "seconds":
+        return format_ratio(entry.paper.mean, entry.ours.mean)
+    if entry.sigmas is None:
+        return f"{format_signed(entry.points, 2)} pt"
+    return f"{format_signed(entry.sigmas, 1)} σ"
+
+
+def format_ratio(paper: float, ours: float) -> str:
+    """Format how many times faster or slower ours is."""
+    ratio = paper / max(ours, 1e-9)
+    times, word = (ratio, "faster") if ratio >= 1 else (1 / ratio, "slower")
+    return f"{times:.1f} × {word}" if times < 9.95 else f"{times:,.0f} × {word}"
+
+
+def format_signed(value: float, digits: int) -> str:
+    """Format a number with its sign, but zero without one.
+
+    Examples
+    --------
+    >>> format_signed(-0.04, 1), format_signed(0.26, 1), format_signed(-3, 1)
+    ('0.0', '+0.3', '−3.0')
+    """
+    text = f"{abs(value):.{digits}f}"
+    if float(text) == 0:
+        return text
+    return ("+" if value > 0 else "−") + text
+
+
+def format_span(numbers: Sequence[int]) -> str:
+    """Format the range of some numbers.
+
+    Examples
+    --------
+    >>> format_span([5, 3, 20]), format_span([5, 5])
+    ('3–20', '5')
+    """
+    low, high = min(numbers), max(numbers)
+    return f"{low}" if low == high else f"{low}–{high}"
+
+
+def provenance(summary: Summary) -> list[str]:
+    """Return sentences about the machine, the versions and how times were taken."""
+    if not summary.records:
+        return ["Nothing was run yet."]
+    facts = summary.facts()
+    days = sorted({facts["first"][:10], facts["last"][:10]})
+    machines = "; ".join(
+        f"{m['cpu']}, {m['cores']} cores" + (f", {m['memory_bytes'] / 1e9:.0f} GB" if m["memory_bytes"] else "")
+        for m in facts["machines"]
+    )
+    versions = "; ".join(", ".join(f"{name} {v}" for name, v in found.items()) for found in facts["versions"])
+    threads = " or ".join(str(count) for count in facts["threads"]) + " thread" + "s" * (facts["threads"] != [1])
+    sentences = [
+        f"{len(summary.records):,} runs on {' to '.join(days)}, each in its own process with {threads}: {machines}; "
+        f"{versions}."
+    ]
+    if summary.clock == "cpu_seconds":
+        sentences.append(
+            f"{summary.shared:.0%} of the runs shared the machine with each other or with other work. Wall-clock times "
+            "are unreliable then, so times are CPU times, summed over threads; on idle cores, wall-clock times would "
+            "be shorter. The paper has wall-clock times on four cores. Scores are not affected."
+        )
+    return sentences
+
+
+def quick_look_note(summary: Summary) -> str:
+    """Return a warning that only a share of the rows was used.
+
+    Examples
+    --------
+    >>> quick_look_note(Summary([], 0.01))
+    'Only a share of the rows was used (--scale 0.01). These results cannot be compared with those of the paper.'
+    """
+    rows = {record["dataset"]: record["rows"] for record in summary.records}
+    used = ": " + ", ".join(f"{count:,} of {name}" for name, count in rows.items()) if rows else ""
+    share = f"Only a share of the rows was used (--scale {summary.scale}{used})."
+    return f"{share} These results cannot be compared with those of the paper."
+
+
+def limits_note(summary: Summary) -> str:
+    """Return sentences that say what N/A and a dash mean."""
+    facts = summary.facts()
+    memory = " or ".join(f"{limit / 1e9:.0f} GB" for limit in facts["memory_limits"]) or "none"
+    seconds = " or ".join(f"{limit:,.0f} s" for limit in facts["time_limits"]) or "none"
+    one_only = "" if summary.quick else "; *ours only*: it ran here but not in the paper, *paper only*: the reverse"
+    return (
+        f"N/A: the run exceeded its memory limit ({memory}) or its time limit ({seconds}), or failed; the reasons are "
+        f"listed. In the paper, N/A means that 64 GB were not enough{one_only}. A dash: not run."
+    )
