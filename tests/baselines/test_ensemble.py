@@ -131,8 +131,10 @@ def test_range_of_clusters(n, k, low, more):
         assert found == (low, low + more)
 
 
-def test_a_range_of_the_users_own_is_cut_with_a_warning():
-    with pytest.warns(UserWarning, match="Members have 5 to 10 clusters instead of 50 to 100: 100 rows"):
+def test_a_range_of_the_user_is_reduced_with_a_warning():
+    with pytest.warns(
+        UserWarning, match=r"base_clusters was reduced from \(50, 100\) to \(5, 10\) because X has only 100 rows"
+    ):
         make("KCC", base_clusters=(50, 100)).fit(np.random.default_rng(0).normal(size=(100, 2)))
 
 
@@ -312,7 +314,7 @@ def test_bad_labels(function, labels, k, error, message):
 
 
 def test_fewer_kinds_of_rows_than_clusters(function):
-    with pytest.warns(ConvergenceWarning, match="Found 2 clusters instead of 3: only so many groups of rows"):
+    with pytest.warns(ConvergenceWarning, match="Found 2 clusters instead of 3: no more groups of rows"):
         assert function([[0, 0], [0, 0], [1, 1], [1, 1]], 3).tolist() == [0, 0, 1, 1]
 
 

@@ -82,7 +82,7 @@ def test_it_is_a_normalised_cut(engine, kind, n, d, seed):
 def test_affinities_are_positive_up_to_a_half():
     X = np.random.default_rng(0).random((100, 1))
     assert affinity(X, 0.5).min() >= -1e-12
-    with pytest.warns(UserWarning, match="affinities of .* rows negative in sum"):
+    with pytest.warns(UserWarning, match="affinities of .* rows have a negative sum"):
         EulerSC(2, alpha=1.9, random_state=0).fit(
             np.concatenate([X, X[:5] + 0.5, np.zeros((100, 1)), np.full((10, 1), 0.9)])
         )

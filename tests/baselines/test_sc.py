@@ -138,7 +138,7 @@ def test_vectors_of_graphs_in_pieces(sizes):
 
 def test_more_pieces_than_clusters_are_told():
     X, _ = blobs(k=6)
-    with pytest.warns(UserWarning, match="is in 6 pieces that share no edge, more than the 4 clusters"):
+    with pytest.warns(UserWarning, match="has 6 connected components, more than n_clusters=4"):
         model = SC(4, n_neighbors=60, random_state=0).fit(X)
     assert model.n_clusters_ == 4
     V, _ = leading_eigenvectors(scipy.sparse.csr_array(pieces_graph((9, 7, 5, 3))), 2, np.random.default_rng(0))

@@ -26,7 +26,7 @@ SPECTRAL = ("KMeansLite", "SC", "ESCG", "Nystrom", "LSC", "FastESC", "EulerSC")
 # small enough for small data
 SMALL = {"Nystrom": {"n_landmarks": 60}, "LSC": {"n_landmarks": 60}, "FastESC": {"n_frequencies": 20}}
 
-pytestmark = pytest.mark.filterwarnings("ignore:The graph of nearest neighbours is in", "ignore:Found .* instead of")
+pytestmark = pytest.mark.filterwarnings("ignore:The graph of nearest neighbours has", "ignore:Found .* instead of")
 
 
 def make(name, k=3, **options):

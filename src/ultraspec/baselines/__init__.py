@@ -1,8 +1,8 @@
-"""The methods that U-SPEC and U-SENC are compared with, each a working estimator.
+"""Methods that U-SPEC and U-SENC are compared with, as complete scikit-learn estimators.
 
-Spectral: `KMeansLite`, `SC`, `ESCG`, `Nystrom`, `LSC`, `FastESC`, `EulerSC`. Ensemble: `EAC`, `WCT`, `KCC`, `PTGP`,
-`ECC`, `SEC`, `LWGP`, which generate their members by k-means, and as functions of any label matrix `eac`, `wct`,
-`kcc`, `ptgp`, `ecc`, `sec`, `lwgp`. Names are imported when they are first used.
+Spectral clustering: `KMeansLite`, `SC`, `ESCG`, `Nystrom`, `LSC`, `FastESC`, `EulerSC`. Ensemble clustering: `EAC`,
+`WCT`, `KCC`, `PTGP`, `ECC`, `SEC`, `LWGP`, whose members are k-means clusterings; the functions `eac`, `wct`, `kcc`,
+`ptgp`, `ecc`, `sec`, `lwgp` combine any label matrix. Names are imported at their first use.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ __all__ = [
 
 
 class _Package(types.ModuleType):
-    """The package itself. A function has the name of its module here: the function is what users see."""
+    """Package in which a name that is both a module and a function, such as `eac`, is the function."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in __all__ and isinstance(value, types.ModuleType):
-            return  # importing a module would put it here under its name
+            return  # importing a submodule sets it as an attribute of the package
         super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,27 +1,48 @@
-"""What the baselines' estimators share: input, progress, seeds and labels, as `ultraspec.USPEC` has them."""
+"""Base classes of the baselines: input, checks, progress, seeds and labels are handled as by `ultraspec.USPEC`."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from ultraspec._checks import check_integer, check_jobs, seed_sequence
+from ultraspec._checks import check_integer, check_jobs, check_number, seed_sequence
 from ultraspec._estimator import RowClusterer, all_or_nothing
 from ultraspec._input import open_input
+from ultraspec.baselines._base_clusterings import ConsensusLabels
+from ultraspec.baselines._kmeans import lite_kmeans, orthogonal_kmeans
 from ultraspec.cluster.kmeans import Clustering
+from ultraspec.cluster.points import Points
 from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Rows
+from ultraspec.rows import ArrayRows, Rows
 from ultraspec.spectral.discretize import renumber
 from ultraspec.spectral.preprocess import PreparedRows, Preprocessor, survey
 
+# Parameters that must be integers of at least 1, or None where that is the default.
+INTEGERS = (
+    "n_clusters",
+    "n_estimators",
+    "base_max_iter",
+    "n_init",
+    "max_iter",
+    "n_neighbors",
+    "n_landmarks",
+    "n_frequencies",
+    "n_supernodes",
+    "n_steps",
+    "max_pairs_bytes",
+)
+
 
 class Baseline(RowClusterer):
-    """Base of the baselines that cluster rows: a method says how by `_cluster`."""
+    """Base of all baselines: `fit` surveys the rows, and `_cluster` clusters them.
 
-    _few_clusters = "X has only so many distinct rows."  # why there may be fewer clusters than asked for
+    Subclasses are dataclasses: their fields are the parameters of the estimator, with the defaults.
+    """
 
     @with_callbacks
     @all_or_nothing
@@ -31,9 +52,9 @@ class Baseline(RowClusterer):
         Parameters
         ----------
         X : array-like, sparse matrix, frame or row source of shape (n_samples, n_features)
-            Any numeric type and memory order; what `ultraspec.open_rows` gives, too.
+            Rows of any numeric type and memory order. Row sources are what `ultraspec.open_rows` returns.
         y : Ignored
-            For the interface.
+            Not used. Present for the scikit-learn interface.
 
         Returns
         -------
@@ -43,30 +64,80 @@ class Baseline(RowClusterer):
         self._check_parameters()
         rows = open_input(self, X, reset=True)
         k = self._wanted_clusters(rows)
-        seeds = seed_sequence(self.random_state).spawn(2)
+        seeds = seed_sequence(self.random_state).spawn(3)
         reporter = self._reporter()
         with ThreadEngine(self.n_jobs, reporter) as engine:
             with reporter.phase("survey"):
                 names = getattr(self, "feature_names_in_", None)
                 space = survey(rows, "euclidean", np.random.default_rng(seeds[0]), engine, names)
-            found = self._cluster(PreparedRows(rows, space), space, k, np.random.default_rng(seeds[1]), engine)
+            result = self._cluster(rows, space, k, seeds[1:], engine)
             reporter.close()
-        found = renumber(found, k, self._few_clusters)
-        self.labels_, self.n_iter_ = found.labels, found.n_iter
-        self.n_clusters_ = len(found.counts)
+        self.labels_ = result.labels
+        self.n_clusters_ = int(result.labels.max()) + 1
+        if hasattr(self, "max_iter"):  # other methods do not iterate
+            self.n_iter_ = result.n_iter
         self.fit_profile_ = reporter.profile
         return self
 
     @abstractmethod
     def _cluster(
-        self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
-    ) -> Clustering:
-        """Cluster prepared rows."""
+        self,
+        rows: Rows,
+        space: Preprocessor,
+        k: int,
+        seeds: Sequence[np.random.SeedSequence],
+        engine: ThreadEngine,
+    ) -> Clustering | ConsensusLabels:
+        """Cluster rows, which `space` prepares; every label from 0 to the largest occurs."""
 
     def _check_parameters(self) -> None:
-        """Raise for parameters that no data could suit."""
-        check_integer("n_clusters", self.n_clusters, least=1)
+        """Raise an error for parameters that are invalid for any data."""
         check_jobs(self.n_jobs)
-        for name in ("n_init", "max_iter", "n_neighbors", "n_landmarks"):
-            if hasattr(self, name):
-                check_integer(name, getattr(self, name), least=1)
+        for name in INTEGERS:
+            optional = getattr(type(self), name, 1) is None
+            value = getattr(self, name, 1)
+            if not (optional and value is None):
+                check_integer(name, value, least=1, alternatives=(None,) if optional else ())
+
+
+class SpectralBaseline(Baseline):
+    """Base of the baselines that cluster the rows once."""
+
+    _few_clusters = "X has no more distinct rows."  # why there may be fewer clusters than `n_clusters`
+
+    def _cluster(
+        self,
+        rows: Rows,
+        space: Preprocessor,
+        k: int,
+        seeds: Sequence[np.random.SeedSequence],
+        engine: ThreadEngine,
+    ) -> Clustering:
+        prepared = PreparedRows(rows, space)
+        clustering = self._cluster_prepared(prepared, space, k, np.random.default_rng(seeds[0]), engine)
+        return renumber(clustering, k, self._few_clusters)
+
+    @abstractmethod
+    def _cluster_prepared(
+        self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
+    ) -> Clustering:
+        """Cluster prepared rows and set the fitted attributes of the method."""
+
+    def _kmeans(self, points: Rows | Points, k: int, random: np.random.Generator, engine: ThreadEngine) -> Clustering:
+        """Run k-means with the parameters `n_init` and `max_iter`."""
+        return lite_kmeans(points, k, max_iter=self.max_iter, n_init=self.n_init, random=random, engine=engine)
+
+    def _label_embedding(
+        self, V: npt.NDArray[np.float32], k: int, random: np.random.Generator, engine: ThreadEngine
+    ) -> Clustering:
+        """Cluster the rows of an embedding, of unit length, as the parameter `assign_labels` says."""
+        if self.assign_labels == "orthogonal":
+            return orthogonal_kmeans(V, k, max_iter=self.max_iter, random=random, engine=engine)
+        return self._kmeans(ArrayRows(V), k, random, engine)
+
+
+def check_positive(name: str, value: Any, why: str) -> None:
+    """Raise an error unless `value` is a finite number larger than 0."""
+    check_number(name, value, least=0.0)
+    if value == 0:
+        raise ValueError(f"{name} must be larger than 0: {why}")

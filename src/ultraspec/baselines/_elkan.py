@@ -1,7 +1,8 @@
-"""Lloyd's k-means with Elkan's bounds: the same clusters as `lloyd`, in much less time.
+"""Elkan's k-means: the clusters of `lloyd` in much less time, by bounds of distances.
 
-From pass to pass centres move little, and the triangle inequality tells which rows may have changed sides. All others
-are not even read, and sums change by the rows that did. It takes 4 bytes for each row and cluster, hence the limit.
+From iteration to iteration centres move little, and by the triangle inequality most rows keep their nearest centre.
+These rows are not even read, and the sums of clusters change only by the rows that change their cluster. The bounds
+take 4 bytes per row and cluster, so they are used only up to a limit.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, Span
 
 MOST_BOUNDS = 2**26  # rows times clusters
-MANY_PASSES = 20  # with fewer the first ones, which measure nearly everything, are most of the work
+MANY_ITERATIONS = 20  # with fewer, most of the time is spent in the first ones, which compute nearly all distances
 
 
 def elkan_is_faster(rows: Rows, k: int, max_iter: int) -> bool:
-    """Whether bounds save time, and their memory is small."""
-    dense = not rows.sparse and not rows.remote and rows.n_features > FEW_FEATURES
-    return dense and max_iter >= MANY_PASSES and rows.n_rows * k <= MOST_BOUNDS
+    """Return whether bounds save time and need little memory."""
+    suitable = not rows.sparse and not rows.remote and rows.n_features > FEW_FEATURES
+    return suitable and max_iter >= MANY_ITERATIONS and rows.n_rows * k <= MOST_BOUNDS
 
 
 def elkan_kmeans(points: RowPoints, centers: Centers, engine: ThreadEngine, *, max_iter: int) -> Clustering:
-    """Move `centers` to the means of their rows until labels settle, or for `max_iter` passes.
+    """Move `centers` to the means of their rows until labels settle, or for `max_iter` iterations.
 
-    Gives what `lloyd` gives, but for rows that are equally near to two centres in all figures of a float32. A cluster
-    that loses all rows starts anew as it does there.
+    The result is that of `lloyd`, except for rows whose distances to two centres are equal in float32. A cluster that
+    becomes empty is restarted as in `lloyd`.
     """
     state = _ElkanState(points, len(centers))
     moves: Squares | None = None
@@ -45,56 +46,61 @@ def elkan_kmeans(points: RowPoints, centers: Centers, engine: ThreadEngine, *, m
         if (changed == 0 and not empty.size) or iteration + 1 == max_iter:
             break
         if empty.size:
-            found = state.measure(centers, engine)
-            at = np.sort(found.far_row[spare_clusters(found, empty.size)])
-            if changed == 0 and not at.size:
+            tally = state.measure(centers, engine)
+            farthest = np.sort(tally.far_row[spare_clusters(tally, empty.size)])
+            if changed == 0 and not farthest.size:
                 break
-            means[empty[: at.size]] = points.take(at)
-        away = (means - centers).astype(np.float64)
-        moves = np.sqrt(np.einsum("ij,ij->i", away, away)).astype(np.float32) * (1 + kernels.MARGIN)
+            means[empty[: farthest.size]] = points.take(farthest)
+        steps = (means - centers).astype(np.float64)
+        moves = np.sqrt(np.einsum("ij,ij->i", steps, steps)).astype(np.float32) * (1 + kernels.MARGIN)
         centers = means
     inertia = state.measure(centers, engine).inertia
     return Clustering(state.labels, centers, means, state.counts, inertia, iteration + 1)
 
 
 class _ElkanState:
-    """Labels, bounds and sums from pass to pass."""
+    """Labels, bounds and sums that are kept from iteration to iteration."""
 
     def __init__(self, points: RowPoints, k: int) -> None:
-        self._points, self._k, n = points, k, points.n_rows
+        n = points.n_rows
+        self._points = points
+        self._k = k
         self.labels: Labels = np.full(n, -1, dtype=np.int32)
         self.sums: Sums = np.zeros((k, points.n_sums))
         self.counts: Weights = np.zeros(k)
-        self._upper, self._lower = np.empty(n, dtype=np.float32), np.empty((n, k), dtype=np.float32)
+        self._upper = np.empty(n, dtype=np.float32)
+        self._lower = np.empty((n, k), dtype=np.float32)
         self._most_groups = worthwhile_groups(points, k)
 
     def assign(self, centers: Centers, moves: Squares | None, engine: ThreadEngine) -> int:
-        """Give rows their nearest centres, after these moved by so much; returns how many labels changed."""
-        apart = _half_distances(centers)
+        """Assign rows to their nearest centres, after these moved by `moves`; return how many labels changed."""
+        half_distances = _half_distances(centers)
 
         def step(tally: Tally, span: Span) -> None:
             here = slice(*span)
             labels, upper, lower = self.labels[here], self._upper[here], self._lower[here]
             if moves is None:
-                X, rows = self._points.read(span), np.arange(len(labels), dtype=np.int64)
-                _guess(X, centers, labels, lower)
+                X = self._points.read(span)
+                rows = np.arange(len(labels), dtype=np.int64)
+                _initial_bounds(X, centers, labels, lower)
             else:
                 doubtful = np.empty(len(labels), dtype=np.int64)
-                rows = doubtful[: kernels.update_bounds(moves, apart, labels, upper, lower, doubtful)]
+                rows = doubtful[: kernels.update_bounds(moves, half_distances, labels, upper, lower, doubtful)]
                 if not rows.size:
                     return
                 X = self._features(span, rows)
             weights = self._points.weights_of(here)
-            tally.changed += kernels.assign_rows(X, rows, centers, apart, weights, labels, upper, lower, tally.sums)
+            bounds = half_distances, weights, labels, upper, lower
+            tally.changed += kernels.assign_rows(X, rows, centers, *bounds, tally.sums)
 
-        found = self._fold(step, engine)
-        self.sums += found.sums
+        tally = self._fold(step, engine)
+        self.sums += tally.sums
         weights = np.broadcast_to(self._points.weights, self.labels.shape)
         self.counts = np.bincount(self.labels, weights, minlength=self._k).astype(np.float64)
-        return found.changed
+        return tally.changed
 
     def measure(self, centers: Centers, engine: ThreadEngine) -> Tally:
-        """The sum of squares, and the rows that are farthest from their centres."""
+        """Return the sum of squares, and the rows that are farthest from their centres."""
 
         def step(tally: Tally, span: Span) -> None:
             labels = self.labels[slice(*span)]
@@ -105,7 +111,7 @@ class _ElkanState:
         return self._fold(step, engine)
 
     def _features(self, span: Span, rows: npt.NDArray[np.int64]) -> Centers:
-        """Some rows of a range; few are read alone."""
+        """Return some rows of a range; the range is read as a whole if these are many."""
         if 2 * rows.size < span[1] - span[0]:
             return self._points.take(span[0] + rows)
         return np.asarray(self._points.read(span))[rows]
@@ -115,15 +121,15 @@ class _ElkanState:
         return engine.fold(self._points.blocks(), start, step, Tally.merge, most_groups=self._most_groups)
 
 
-def _guess(X: Centers, centers: Centers, labels: Labels, lower: Centers) -> None:
-    """First bounds of a block, and guesses of labels, from one matrix product."""
+def _initial_bounds(X: Centers, centers: Centers, labels: Labels, lower: Centers) -> None:
+    """Write the first lower bounds of a block, and guesses of its labels, from one matrix product."""
     norms = np.einsum("ij,ij->i", X, X)
     half_norms = (0.5 * np.einsum("ij,ij->i", centers, centers, dtype=np.float64)).astype(np.float32)
     kernels.initial_bounds(X @ centers.T, half_norms, norms, product_error(X.shape[1]), labels, lower)
 
 
 def _half_distances(centers: Centers) -> Squares:
-    """Half the distances between centres, a little less for rounding; infinity to themselves."""
-    apart = 0.5 * squareform(pdist(centers.astype(np.float64)))
-    np.fill_diagonal(apart, np.inf)
-    return (apart * (1 - float(kernels.MARGIN))).astype(np.float32)
+    """Return half the distances between centres, reduced by a margin for rounding; infinity on the diagonal."""
+    halves = 0.5 * squareform(pdist(centers.astype(np.float64)))
+    np.fill_diagonal(halves, np.inf)
+    return (halves * (1 - float(kernels.MARGIN))).astype(np.float32)

@@ -1,7 +1,7 @@
-"""Blocks of dense features that are made of rows when they are needed, and k-means on what comes of them.
+"""Passes over dense features of the rows that are not stored.
 
-Nystrom and FastESC map every row to a few hundred numbers, too many to keep for millions of rows. They go over the
-rows a few times instead, and make the numbers anew each time, for a few thousand rows at once.
+Nystrom and FastESC map every row to a few hundred features, too many to store for millions of rows. They make a few
+passes over the rows instead, and recompute the features in each pass, for a few thousand rows at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def chunks(rows: Rows, span: Span) -> Iterator[tuple[slice, Block]]:
-    """Rows of a block, a few at a time, and where they are."""
+    """Yield the rows of a block, a few at a time, after their positions."""
     block = rows.read(*span)
     for low in range(0, block.shape[0], CHUNK_ROWS):
         part = block[low : low + CHUNK_ROWS]
@@ -31,7 +31,7 @@ def chunks(rows: Rows, span: Span) -> Iterator[tuple[slice, Block]]:
 def sum_over(
     rows: Rows, shape: tuple[int, ...], add: Callable[[slice, Block], npt.NDArray[Any]], engine: ThreadEngine
 ) -> Floats:
-    """Sum of what ``add(where, rows)`` gives for a few rows at a time, in float64."""
+    """Return the sum of ``add(where, rows)`` over a few rows at a time, in float64."""
 
     def step(total: Floats, span: Span) -> None:
         for where, part in chunks(rows, span):
@@ -47,7 +47,7 @@ def sum_over(
 def fill_rows(
     rows: Rows, out: npt.NDArray[Any], make: Callable[[slice, Block], npt.NDArray[Any]], engine: ThreadEngine
 ) -> None:
-    """Set the rows of `out` to what ``make(where, rows)`` gives for a few rows at a time."""
+    """Set the rows of `out` to ``make(where, rows)``, a few rows at a time."""
 
     def run(span: Span) -> None:
         for where, part in chunks(rows, span):
@@ -57,9 +57,9 @@ def fill_rows(
 
 
 def pair_squares(S: npt.NDArray[np.float32]) -> Floats:
-    """Squared distances (p, p) of all pairs of a few rows, by one product in float64."""
+    """Return the squared distances (p, p) of all pairs of a few rows, by one matrix product in float64."""
     points = S.astype(np.float64)
-    points -= points.mean(axis=0)
+    points -= points.mean(axis=0)  # smaller squares lose fewer digits in the difference below
     norms = np.einsum("ij,ij->i", points, points)
     squares = np.maximum(norms[:, None] + norms - 2.0 * (points @ points.T), 0.0)
     np.fill_diagonal(squares, 0.0)
@@ -67,6 +67,6 @@ def pair_squares(S: npt.NDArray[np.float32]) -> Floats:
 
 
 def mean_distance(squares: Floats) -> float:
-    """Mean distance of different rows, given the squared distances of all pairs; 1 if that is zero."""
+    """Return the mean distance of different rows from the squared distances of all pairs, or 1 if it is zero."""
     n = len(squares)
     return float(np.sqrt(squares).sum() / max(n * (n - 1), 1)) or 1.0

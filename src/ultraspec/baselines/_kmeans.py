@@ -1,7 +1,7 @@
-"""The k-means of the baselines: takes row sources, gives clusterings. All of them are `ultraspec.cluster.kmeans.lloyd`.
+"""The k-means of the baselines, which run `ultraspec.cluster.kmeans.lloyd` from different starts.
 
-They differ in how they start and stop: `lite_kmeans` starts at random rows, `orthogonal_kmeans` at rows that are as
-orthogonal as can be. `WeightedPoints` are rows with weights, for either.
+`lite_kmeans` starts at random rows, `orthogonal_kmeans` at rows that are as orthogonal as possible. `WeightedPoints`
+are rows with weights.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from ultraspec.cluster.points import Assign, Centers, Labels, Points, RowPoints,
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Block, Rows, Span
 
-MANY_ROWS = 2**18  # beyond, several starts are compared on a sample
+MANY_ROWS = 2**18  # with more rows, several starts are compared on a sample
 SAMPLE_ROWS = 2**16
-LEAST_WEIGHT = 1e-3  # of points that are measured directly
+LEAST_WEIGHT = 1e-3  # with smaller weights, float32 distances are too inexact for bounds
 ORTHOGONAL_TOL = 1e-3  # relative change of the sum of squares at which the orthogonal k-means stops
+TINY_LENGTH = 1e-20
 
 
 class WeightedPoints(RowPoints):
-    """Rows that count as often as their weights say, for k-means.
+    """Rows with weights, for k-means.
 
-    Normalised cuts of a similarity that is a product of features, s(x, y) = f(x).f(y), are such a k-means: the points
-    are f(x) / w(x) and the weights their degrees, w(x) = f(x).sum_y f(y). A common factor of the weights, or of the
-    points, changes no label; bring both near one, as points are float32.
+    Normalised cuts of an affinity that is a product of features, s(x, y) = f(x).f(y), are a weighted k-means: the
+    points are f(x) / w(x), and the weights are their degrees, w(x) = f(x).sum_y f(y). A common factor of the weights,
+    or of the points, changes no label; both should be close to 1, as points are float32.
 
     Parameters
     ----------
     rows : Rows
-        The points: float32 blocks, dense or CSR.
+        Points, in float32 blocks, dense or CSR.
     weights : ndarray of shape (n_rows,), float64
-        Their weights, positive.
+        Positive weights of the points.
     """
 
     def __init__(self, rows: Rows, weights: Weights) -> None:
@@ -46,20 +47,20 @@ class WeightedPoints(RowPoints):
         self.weights = np.asarray(weights, dtype=np.float64)
 
     def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None) -> Assign:  # noqa: ARG002
-        """Nearest centres from one matrix product per block."""
+        """Return a function that finds nearest centres by one matrix product per block."""
         table = np.ascontiguousarray(centers.T)
         half_norms = (0.5 * np.einsum("ij,ij->i", centers, centers, dtype=np.float64)).astype(np.float32)
 
         def assign(span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
             block = self.read(span)
-            scores = half_norms - block @ table
+            scores = half_norms - block @ table  # half of |x - c|^2 - |x|^2
             nearest = scores.argmin(axis=1).astype(np.int32)
             norms = block.multiply(block).sum(axis=1) if scipy.sparse.issparse(block) else (block * block).sum(axis=1)
             sq[:] = np.maximum(np.asarray(norms).ravel() + 2 * scores[np.arange(len(nearest)), nearest], 0)
             changed = int(np.count_nonzero(nearest != labels))
             labels[:] = nearest
-            members = labels, np.arange(len(labels))
-            shares = scipy.sparse.csr_array((self.weights_of(slice(*span)), members), shape=(len(centers), len(labels)))
+            entries = labels, np.arange(len(labels))
+            shares = scipy.sparse.csr_array((self.weights_of(slice(*span)), entries), shape=(len(centers), len(labels)))
             sums += to_dense(shares @ block)
             return changed
 
@@ -67,7 +68,7 @@ class WeightedPoints(RowPoints):
 
 
 def to_dense(block: Block) -> npt.NDArray[Any]:
-    """A block as an array of its own."""
+    """Return a dense copy of a block."""
     return block.toarray() if scipy.sparse.issparse(block) else np.array(block)
 
 
@@ -80,26 +81,28 @@ def lite_kmeans(
     random: np.random.Generator,
     engine: ThreadEngine,
 ) -> Clustering:
-    """k-means as the paper runs it, after Cai's litekmeans: random rows to start with, no k-means++.
+    """Run k-means as the paper does, after Cai's litekmeans: from random rows, without k-means++.
 
-    Ends when labels repeat, or after `max_iter` passes. Of `n_init` runs the one with the smallest sum of squares is
-    kept (the original compares sums of plain distances). Of more than 2^18 rows, several runs are compared on a sample
-    of 2^16, and the best goes on over all rows; the original takes all rows each time. A cluster that loses its rows
-    starts anew at a row far from its centre. Where there are fewer distinct rows than `k`, some ``counts`` are zero:
-    see `discretize.renumber`.
+    A run ends when labels repeat, or after `max_iter` iterations. The best of `n_init` runs is the one with the
+    smallest sum of squares (the original compares sums of distances). With more than 2^18 rows, several runs are
+    compared on a sample of 2^16 rows, and the best one is continued on all rows; the original uses all rows in each
+    run. A cluster that becomes empty is restarted at a row far from its centre. If there are fewer distinct rows than
+    `k`, some ``counts`` are zero, see `discretize.renumber`.
 
     Parameters
     ----------
     points : Rows or Points
-        Prepared rows (float32 blocks), or what k-means can cluster.
+        Prepared rows (float32 blocks), or other points.
     k : int
-        Number of clusters; all rows start one each if there are no more.
-    max_iter, n_init : int
-        Passes of a run, and runs.
+        Number of clusters. If there are fewer rows, every row is an initial centre.
+    max_iter : int
+        Maximum number of iterations of a run.
+    n_init : int
+        Number of runs.
     random : numpy.random.Generator
-        Source of randomness.
+        Random numbers.
     engine : ThreadEngine
-        Runs the passes.
+        Engine that runs the passes over the points.
 
     Returns
     -------
@@ -110,43 +113,41 @@ def lite_kmeans(
         start = random_start(RowPoints(points), k, random)
         points = RowPoints(points, ProjectionBound() if points.sparse else ProjectionBound.fit(start))
     sample = points if n_init == 1 or points.n_rows <= MANY_ROWS else _sample(points, random)
-    best: Clustering | None = None
-    for _ in range(n_init):
-        start = random_start(sample, k, random) if start is None else start
-        found = _settle(sample, start, engine, max_iter)
-        start = None
-        if best is None or found.inertia < best.inertia:
-            best = found
-    assert best is not None
-    return best if sample is points else _settle(points, best.means, engine, max_iter)
+
+    def run(number: int) -> Clustering:
+        centers = start if number == 0 and start is not None else random_start(sample, k, random)
+        return _iterate(sample, centers, engine, max_iter)
+
+    best = min(map(run, range(n_init)), key=lambda clustering: clustering.inertia)
+    return best if sample is points else _iterate(points, best.means, engine, max_iter)
 
 
-def _settle(points: Points, centers: Centers, engine: ThreadEngine, max_iter: int) -> Clustering:
-    """Lloyd's iterations, with bounds where these are faster.
+def _iterate(points: Points, centers: Centers, engine: ThreadEngine, max_iter: int) -> Clustering:
+    """Run Lloyd's iterations, with Elkan's bounds if these are faster.
 
-    Points with a weight near zero lie far out, see `WeightedPoints`: in float32 their distances to all centres are the
-    same, and only products tell which is nearest.
+    Points with a weight close to zero are far from all others, see `WeightedPoints`: in float32 their distances to all
+    centres are equal, and only inner products show which centre is nearest.
     """
-    near = points.weights.min() > LEAST_WEIGHT
-    if near and isinstance(points, RowPoints) and elkan_is_faster(points.rows, len(centers), max_iter):
+    exact = points.weights.min() > LEAST_WEIGHT
+    if exact and isinstance(points, RowPoints) and elkan_is_faster(points.rows, len(centers), max_iter):
         return elkan_kmeans(points, centers, engine, max_iter=max_iter)
     return lloyd(points, centers, engine, max_iter=max_iter)
 
 
 def _sample(points: Points, random: np.random.Generator) -> Points:
-    """Some of the points, in memory."""
+    """Return a random sample of the points, in memory."""
     chosen = draw_indices(points.n_rows, SAMPLE_ROWS, random)
     rows = ArrayRows(points.take(chosen))
     return WeightedPoints(rows, points.weights[chosen]) if len(points.weights) > 1 else RowPoints(rows)
 
 
 def random_start(points: Points, k: int, random: np.random.Generator) -> Centers:
-    """`k` rows drawn without replacement; all rows if there are no more."""
+    """Return `k` rows drawn without replacement, or all rows if there are no more."""
     return points.take(draw_indices(points.n_rows, k, random))
 
 
 def draw_indices(n: int, size: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Sorted numbers of `size` of `n` rows, drawn without replacement and independently; all if there are no more."""
+    """Return sorted indices of `size` of `n` rows, drawn independently without replacement, or of all rows."""
     return np.sort(random.choice(n, size, replace=False, shuffle=False)) if size < n else np.arange(n)
 
 
@@ -158,30 +159,30 @@ def orthogonal_kmeans(
     random: np.random.Generator,
     engine: ThreadEngine,
 ) -> Clustering:
-    """k-means as Chen et al. run it on rows of unit length: an orthogonal start, and an early end.
+    """Run k-means as Chen et al. do on rows of unit length: from orthogonal rows, and stopped early.
 
-    Ends when the sum of squares changes by at most a thousandth. A cluster that loses its rows starts anew at a random
-    row.
+    It ends when the sum of squares changes by at most 0.1 %. A cluster that becomes empty is restarted at a random row.
     """
     points = RowPoints(ArrayRows(embedding))
     centers = orthogonal_start(embedding, k, random, engine)
-    before: float | None = None
+    previous: float | None = None
     for iteration in range(1, max_iter + 1):
-        found = replace(lloyd(points, centers, engine, max_iter=1), n_iter=iteration)
-        if before is not None and abs(before - found.inertia) <= ORTHOGONAL_TOL * before:
+        clustering = replace(lloyd(points, centers, engine, max_iter=1), n_iter=iteration)
+        if previous is not None and abs(previous - clustering.inertia) <= ORTHOGONAL_TOL * previous:
             break
-        before, centers = found.inertia, found.means
-        empty = np.flatnonzero(found.counts == 0)
+        previous = clustering.inertia
+        centers = clustering.means
+        empty = np.flatnonzero(clustering.counts == 0)
         centers[empty] = embedding[random.integers(len(embedding), size=empty.size)]
-    return found
+    return clustering
 
 
 def orthogonal_start(
     embedding: npt.NDArray[np.float32], k: int, random: np.random.Generator, engine: ThreadEngine
 ) -> Centers:
-    """`k` rows: a random one, then each time the one whose products with those before are smallest in sum.
+    """Return `k` rows: a random one, then repeatedly the row with the smallest sum of products with those before.
 
-    Copies of a chosen row are not chosen; fewer rows come back if there are fewer distinct ones.
+    Copies of a chosen row are not chosen, so fewer rows are returned if there are fewer distinct ones.
     """
     n = len(embedding)
     spans = ArrayRows(embedding).blocks()
@@ -192,36 +193,21 @@ def orthogonal_start(
 
         def add(span: Span, last: npt.NDArray[np.float32] = last) -> tuple[float, int]:
             here = slice(*span)
-            block, total = embedding[here], totals[here]
+            block = embedding[here]
+            total = totals[here]
             total += np.abs(block @ last)
             total[(block == last).all(axis=1)] = np.inf
-            at = int(total.argmin())
-            return float(total[at]), span[0] + at
+            nearest = int(total.argmin())
+            return float(total[nearest]), span[0] + nearest
 
-        least, at = min(engine.map(add, spans))
+        least, index = min(engine.map(add, spans))
         if least == np.inf:
             break
-        chosen.append(at)
+        chosen.append(index)
     return embedding[chosen]
 
 
-def label_embedding(
-    V: npt.NDArray[np.float32],
-    k: int,
-    assign_labels: str,
-    *,
-    max_iter: int,
-    n_init: int,
-    random: np.random.Generator,
-    engine: ThreadEngine,
-) -> Clustering:
-    """Clusters of rows of unit length by "orthogonal" or plain "kmeans"."""
-    if assign_labels == "orthogonal":
-        return orthogonal_kmeans(V, k, max_iter=max_iter, random=random, engine=engine)
-    return lite_kmeans(ArrayRows(V), k, max_iter=max_iter, n_init=n_init, random=random, engine=engine)
-
-
 def unit_rows(V: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Rows scaled to unit length, in float32; rows of zeros stay."""
+    """Scale rows to unit length, in float32; rows of zeros are unchanged."""
     lengths = np.sqrt(np.einsum("ij,ij->i", V, V, dtype=np.float64))
-    return (V / (lengths + 1e-20)[:, None]).astype(np.float32)
+    return (V / (lengths + TINY_LENGTH)[:, None]).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Members of the ensembles that are compared with U-SENC: takes rows, gives one column of k-means labels per member."""
+"""Members of the ensemble baselines: one column of k-means labels per member."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows
 from ultraspec.storage.spool import columns_of, matrix_for
 
-PARALLEL_BYTES = 2**28  # members that need no more together while they run may run at once
+PARALLEL_BYTES = 2**28  # members run in parallel if they need no more memory together
 
 
 def limit_base_clusters(base_clusters: tuple[int, int], n_rows: int, n_clusters: int) -> tuple[int, int]:
-    """The range that members draw their number of clusters from: up to the root of the rows, cut in proportion."""
+    """Limit the range of the members' numbers of clusters to the square root of the rows, both ends in proportion."""
     low, high = base_clusters
-    most = min(n_rows, max(math.isqrt(max(n_rows - 1, 0)) + 1, n_clusters))
+    root = math.isqrt(max(n_rows - 1, 0)) + 1  # rounded up
+    most = min(n_rows, max(root, n_clusters))
     if high <= most:
         return low, high
     return max(1, most * low // high), most
@@ -29,19 +30,20 @@ def limit_base_clusters(base_clusters: tuple[int, int], n_rows: int, n_clusters:
 
 def kmeans_members(
     rows: Rows,
-    base_range: tuple[int, int],
+    base_clusters: tuple[int, int],
     max_iter: int,
     seeds: Sequence[np.random.SeedSequence],
     engine: ThreadEngine,
 ) -> Any:
-    """Labels, as in `matrix_for`, of one k-means run per seed, each with a number of clusters of its own.
+    """Run k-means once per seed, with numbers of clusters drawn from a range; return labels as in `matrix_for`.
 
-    Small data: runs go side by side, each in one thread. Large data: one after another, on all threads. A seed gives
-    the same labels either way.
+    On small data the runs are parallel, each in one thread. On large data they follow each other, each on all threads.
+    A seed gives the same labels in both cases.
     """
-    low, high = base_range
+    low, high = base_clusters
     labels = matrix_for(rows, len(seeds), np.min_scalar_type(high - 1))
-    columns, reporter = columns_of(labels), engine.reporter
+    columns = columns_of(labels)
+    reporter = engine.reporter
 
     def run(number: int, inner: ThreadEngine) -> None:
         random = np.random.default_rng(seeds[number])

@@ -1,7 +1,8 @@
-"""k-means on the binary rows of an ensemble, which KCC, ECC and SEC are: takes base clusters, gives labels.
+"""k-means on the binary rows of the membership matrix, which is the consensus of KCC, ECC and SEC.
 
-A row is a vector with a one for each base cluster it is in. Whatever the distance, its costs of going to k centres are
-sums of m rows of a table (k_c, k), so that a pass takes O(N m k) and no vector is ever formed.
+A row is a vector with a one for each base cluster it is in. For each of the distances used, the cost of putting a row
+into a cluster is a sum over its m base clusters, read from a table (k_c, k). An iteration takes O(N m k) time, and no
+vector is ever formed.
 """
 
 from __future__ import annotations
@@ -20,78 +21,80 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Span
 from ultraspec.spectral.discretize import renumber
 
-ZERO, ONE = np.zeros(1, dtype=np.float32), np.ones(1, dtype=np.float32)
+Floats = npt.NDArray[np.float64]
 
 
 class MembershipPoints(Points):
-    """Rows of base clusters, for k-means.
+    """Rows of the membership matrix, for k-means.
 
     Parameters
     ----------
-    ensemble : BaseClusterings
+    clusterings : BaseClusterings
         Base clusterings of microclusters.
     """
 
-    _scales: npt.NDArray[np.float32] = ONE
-    _own: npt.NDArray[np.float32] = ZERO
+    # a factor of the table entries and a constant of the cost, one for all rows or one for each
+    _scales: npt.NDArray[np.float32] = np.ones(1, dtype=np.float32)
+    _squared_lengths: npt.NDArray[np.float32] = np.zeros(1, dtype=np.float32)
 
-    def __init__(self, ensemble: BaseClusterings) -> None:
-        self.n_rows, self.n_sums, self.weights = len(ensemble), ensemble.n_columns, ensemble.weights
-        self._ensemble = ensemble
+    def __init__(self, clusterings: BaseClusterings) -> None:
+        self.n_rows = len(clusterings)
+        self.n_sums = clusterings.n_columns
+        self.weights = clusterings.weights
+        self.clusterings = clusterings
 
     def blocks(self) -> list[Span]:
-        """Ranges that cover all rows in order."""
-        return self._ensemble.blocks()
+        """Return ranges that cover all rows in order."""
+        return self.clusterings.blocks()
 
     def take(self, indices: npt.NDArray[np.int64]) -> Centers:
-        """Dense rows."""
-        columns = self._ensemble.columns[indices]
+        """Return dense rows at `indices`."""
+        columns = self.clusterings.columns[indices]
         rows = np.zeros((len(indices), self.n_sums), dtype=np.float32)
-        places, votes = np.nonzero(columns >= 0)
-        rows[places, columns[places, votes]] = 1
+        row, clustering = np.nonzero(columns >= 0)
+        rows[row, columns[row, clustering]] = 1
         return rows
 
     @abstractmethod
-    def costs(self, centers: Centers) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """What each base cluster (k_c, k) adds to a row's cost, and what any row costs (k,)."""
+    def costs(self, centers: Centers) -> tuple[Floats, Floats]:
+        """Return the cost (k_c, k) that each base cluster adds to a row, and the cost (k,) that all rows have."""
 
     def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None) -> Assign:  # noqa: ARG002
-        """Costs from the rows' base clusters alone."""
+        """Return a function that labels blocks with the centres of least cost."""
         k = len(centers)
-        part, whole = self.costs(centers)
+        per_base_cluster, constant = self.costs(centers)
+        # k is padded to full SIMD lanes by clusters of infinite cost
         table = np.zeros((self.n_sums, -(-k // LANES) * LANES), dtype=np.float32)
-        table[:, :k] = part
+        table[:, :k] = per_base_cluster
         base = np.full(table.shape[1], np.inf, dtype=np.float32)
-        base[:k] = whole
+        base[:k] = constant
 
         def assign(span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
             here = slice(*span)
-            columns = self._ensemble.columns[here]
-            scales, own = (each[here] if len(each) > 1 else each for each in (self._scales, self._own))
-            changed = assign_memberships(columns, scales, table, base, own, np.empty_like(base), labels, sq)
-            add_memberships(columns, self._ensemble.weights[here], labels, sums)
+            columns = self.clusterings.columns[here]
+            scales, lengths = (each[here] if len(each) > 1 else each for each in (self._scales, self._squared_lengths))
+            changed = assign_memberships(columns, scales, table, base, lengths, np.empty_like(base), labels, sq)
+            add_memberships(columns, self.clusterings.weights[here], labels, sums)
             return int(changed)
 
         return assign
 
 
 def membership_kmeans(
-    points: MembershipPoints,
-    ensemble: BaseClusterings,
-    k: int,
-    n_init: int,
-    max_iter: int,
-    random: np.random.Generator,
-    engine: ThreadEngine,
+    points: MembershipPoints, k: int, n_init: int, max_iter: int, seed: np.random.SeedSequence, engine: ThreadEngine
 ) -> ConsensusLabels:
-    """Labels of microclusters by the best of `n_init` runs, each from `k` random rows that differ."""
-    chances = ensemble.weights / ensemble.weights.sum()
-    best: Clustering | None = None
-    for _ in range(n_init):
-        start = random.choice(len(ensemble), k, replace=False, p=chances)
-        found = lloyd(points, points.take(start), engine, max_iter=max_iter)
-        if best is None or found.inertia < best.inertia:
-            best = found
-    assert best is not None
-    why = "some clusters lost all their rows, and none had one to spare. Raise n_init, or ask for fewer clusters."
+    """Label microclusters by the best of `n_init` k-means runs, each from `k` different microclusters.
+
+    A microcluster is drawn with a probability in proportion to its rows.
+    """
+    random = np.random.default_rng(seed)
+    weights = points.clusterings.weights
+    probabilities = weights / weights.sum()
+
+    def run() -> Clustering:
+        start = random.choice(points.n_rows, k, replace=False, p=probabilities)
+        return lloyd(points, points.take(start), engine, max_iter=max_iter)
+
+    best = min((run() for _ in range(n_init)), key=lambda clustering: clustering.inertia)
+    why = "some clusters became empty and could not be restarted. Raise n_init, or ask for fewer clusters."
     return ConsensusLabels(renumber(best, k, why).labels, best.n_iter)

@@ -1,77 +1,60 @@
-"""Euler spectral clustering."""
+"""Euler spectral clustering (Wu et al., 2018)."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import check_choice, check_number, warn_user
-from ultraspec.baselines._baseline import Baseline
-from ultraspec.baselines._kmeans import WeightedPoints, lite_kmeans, to_dense
+from ultraspec._checks import check_choice, warn_user
+from ultraspec.baselines._baseline import SpectralBaseline, check_positive
+from ultraspec.baselines._docs import document
+from ultraspec.baselines._kmeans import WeightedPoints, to_dense
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span
 from ultraspec.spectral.preprocess import Preprocessor
 
-LEAST_DEGREE = 1e-12  # share of the mean degree that a row has at least
-ALWAYS_POSITIVE = 0.5  # up to this alpha no affinity of values between 0 and 1 is negative
+LEAST_DEGREE = 1e-12  # lower limit of degrees, as a fraction of the mean degree
+ALWAYS_POSITIVE = 0.5  # up to this alpha, no affinity of values between 0 and 1 is negative
 
 Values = npt.NDArray[np.float32]
 
 
-class EulerSC(Baseline):
+@document()
+@dataclass(eq=False, repr=False)
+class EulerSC(SpectralBaseline):
     """Euler spectral clustering.
 
-    The affinity of two rows is the sum over features of the cosine of their difference. Normalised cuts of it are a
-    weighted k-means on cosines and sines of the features, so time and memory are those of k-means in twice the
-    dimensions. Use it rather than `ultraspec.USPEC` for compact clusters with outliers, whose pull the cosine limits;
-    it cannot follow clusters of other shapes.
+    The affinity of two rows is the sum over the features of the cosine of their difference. Its normalised cuts are a
+    weighted k-means on the cosines and sines of the features, so time and memory are those of k-means in twice the
+    dimensions. Use it instead of `ultraspec.USPEC` for compact clusters with outliers, whose influence the cosine
+    limits. It does not find clusters of other shapes.
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    {n_clusters}
     alpha : float, default=0.5
-        Half turns between the smallest and the largest value of X. Up to 0.5 no affinity is negative. Near zero it is
-        k-means.
+        Angle between the smallest and the largest value of X, in half turns. Up to 0.5 no affinity is negative. Values
+        close to 0 give k-means.
     scaling : {"global", "columns", "none"}, default="global"
-        X is brought to values between 0 and 1 by one factor, by one for each column, or taken as it is.
-    n_init : int, default=1
-        Random starts; the one with the smallest weighted sum of squares is kept.
-    max_iter : int, default=100
-        Passes over the rows, at most.
-    random_state : int, RandomState, Generator or None, default=None
-        The same number gives the same labels, for any `n_jobs`.
-    n_jobs : int or None, default=None
-        Threads. None and -1 mean every core the process may use.
-    verbose : int, default=0
-        1 shows phases, a progress bar and times on standard error.
+        How X is scaled to values between 0 and 1: by one factor, by one factor for each column, or not at all.
+    {n_init, max_iter, random_state, n_jobs, verbose}
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n_samples,), int32
-        Cluster of each row.
-    n_clusters_ : int
-        Number of clusters found.
-    n_iter_ : int
-        Iterations of the k-means that gave the labels.
-    fit_profile_ : dict
-        For each phase of the fit, its ``seconds`` and the most resident memory seen, ``resident_bytes``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X had them.
+    {labels_, n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
 
     Notes
     -----
-    Time O(N d k) per pass, memory O(N): cosines and sines are taken anew in each pass.
+    An iteration takes O(N d k) time. Memory is O(N), because cosines and sines are recomputed in each iteration.
 
-    Neither code nor full text of the paper was at hand: the map is the one of Euler k-means, taken as a pair of
-    conjugates, which the abstract describes ("a complex space of ... twice" the dimension, "non-negative"). Which
-    `alpha` and `scaling` U-SPEC's paper used is not known, and no setting tried reproduces its scores, which are lower
-    on images. The defaults keep affinities non-negative, as the method's own abstract asks.
+    Neither code nor the full text of the paper was available: the map is that of Euler k-means, taken as a pair of
+    conjugates, which the abstract describes ("a complex space of ... twice" the dimension, "non-negative"). It is not
+    known which `alpha` and `scaling` the U-SPEC paper used, and no setting reproduces its scores, which are lower on
+    images. The defaults make affinities non-negative, as the abstract of the method requires.
 
     References
     ----------
@@ -88,35 +71,22 @@ class EulerSC(Baseline):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        alpha: float = 0.5,
-        scaling: str = "global",
-        n_init: int = 1,
-        max_iter: int = 100,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.alpha = alpha
-        self.scaling = scaling
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int = 8
+    _: KW_ONLY
+    alpha: float = 0.5
+    scaling: str = "global"
+    n_init: int = 1
+    max_iter: int = 100
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("alpha", self.alpha, least=0.0)
+        check_positive("alpha", self.alpha, "at 0 all rows have the same affinity.")
         check_choice("scaling", self.scaling, ("global", "columns", "none"))
-        if self.alpha == 0:
-            raise ValueError("alpha must be larger than 0: at 0 all rows are alike.")
 
-    def _cluster(
+    def _cluster_prepared(
         self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
     ) -> Clustering:
         with engine.reporter.phase("degrees"):
@@ -133,69 +103,72 @@ class EulerSC(Baseline):
             mean = float(np.abs(degrees).mean())
             if (degrees <= 0).any():
                 warn_user(
-                    f"alpha={self.alpha} makes the affinities of {int((degrees <= 0).sum()):,} rows negative in sum, "
-                    f"and no graph can be cut there. Lower alpha (up to {ALWAYS_POSITIVE} none is negative).",
+                    f"With alpha={self.alpha}, the affinities of {int((degrees <= 0).sum()):,} rows have a negative "
+                    f"sum, for which normalised cuts are not defined. Lower alpha: up to {ALWAYS_POSITIVE} no affinity "
+                    "is negative.",
                     UserWarning,
                 )
             weights = np.maximum(degrees / mean, LEAST_DEGREE)
             points.divisors = weights.astype(np.float32)
             points.middle = (total / rows.n_rows).astype(np.float32)
         with engine.reporter.phase("k-means"):
-            options = {"max_iter": self.max_iter, "n_init": self.n_init}
-            return lite_kmeans(WeightedPoints(points, weights), k, **options, random=random, engine=engine)
+            return self._kmeans(WeightedPoints(points, weights), k, random, engine)
 
     def _factors(self, rows: Rows, space: Preprocessor, engine: ThreadEngine) -> npt.NDArray[np.float64]:
-        """What multiplies each prepared feature. Offsets change no difference, so there are none."""
+        """Return the factor of each prepared feature. An offset is not needed, as it does not change differences."""
         if self.scaling == "none":
             return np.full(rows.n_features, space.scale)
 
-        def ends(span: Span) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        def extremes(span: Span) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
             block = to_dense(rows.read(*span)) + (space.offset / space.scale)
             return block.min(axis=0), block.max(axis=0)
 
-        found = engine.map(ends, rows.blocks())
-        low, high = np.min([f[0] for f in found], axis=0), np.max([f[1] for f in found], axis=0)
+        lows, highs = zip(*engine.map(extremes, rows.blocks()), strict=True)
+        low = np.min(lows, axis=0)
+        high = np.max(highs, axis=0)
         ranges = high - low if self.scaling == "columns" else np.full(rows.n_features, high.max() - low.min())
         return np.where(ranges > 0, 1.0 / np.where(ranges > 0, ranges, 1.0), 0.0)
 
 
 class EulerRows(Rows):
-    """Rows as cosines and sines of their features, divided by their degrees.
+    """Rows as the cosines and sines of their features, divided by their degrees.
 
-    `middle`, their weighted mean, is subtracted: it moves all points alike, and float32 keeps small differences then.
+    Their weighted mean, `middle`, is subtracted. This moves all points alike, and keeps small differences in float32.
 
     Parameters
     ----------
     rows : Rows
         Prepared rows.
     angles : ndarray of shape (n_features,), float32
-        What turns features into angles.
+        Factors that turn features into angles.
     """
 
     divisors: Values
     middle: Values
 
     def __init__(self, rows: Rows, angles: Values) -> None:
-        self._rows, self._angles = rows, angles
-        self.n_rows, self.n_features = rows.n_rows, 2 * rows.n_features
+        self._rows = rows
+        self._angles = angles
+        self.n_rows = rows.n_rows
+        self.n_features = 2 * rows.n_features
         self.in_memory = rows.in_memory
 
     @property
     def block_rows(self) -> int:
-        """Rows of one block."""
+        """Number of rows of a block."""
         return self._rows.block_rows
 
     def features(self, block: Block) -> Values:
-        """Cosines and sines, (n, 2 d), whose products are the affinities."""
+        """Return cosines and sines (n, 2 d). Products are affinities: cos a cos b + sin a sin b = cos(a - b)."""
         turned = to_dense(block) * self._angles
         features = np.concatenate([np.cos(turned), np.sin(turned)], axis=1)
         features *= np.float32(np.sqrt(0.5))
         return features
 
     def read(self, start: int, stop: int) -> Values:
-        """Points of a range of rows."""
+        """Return the points of a range of rows."""
         return self.features(self._rows.read(start, stop)) / self.divisors[start:stop, None] - self.middle
 
     def take(self, indices: npt.NDArray[np.int64]) -> Values:
-        """Points of rows at sorted `indices`."""
+        """Return the points of rows at sorted `indices`."""
         return self.features(self._rows.take(indices)) / self.divisors[indices, None] - self.middle

@@ -1,42 +1,45 @@
-"""KCC, k-means-based consensus clustering (Wu et al., 2015): k-means on rows of base clusters, with many distances."""
+"""KCC, k-means-based consensus clustering (Wu et al., 2015): k-means on base clusters, with a choice of distances."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import check_choice, check_integer
+from ultraspec._checks import check_choice
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._docs import document
 from ultraspec.baselines._membership_kmeans import MembershipPoints, membership_kmeans
-from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, Method, combine
+from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
 from ultraspec.cluster.points import Centers, Sums, Weights
 from ultraspec.engines.threads import ThreadEngine
 
-EPS = 2.220446049250313e-16  # share that stands for none at all under "entropy": 52 bits, not infinitely many
+EPS = 2.220446049250313e-16  # added to shares under "entropy": an empty base cluster costs 52 bits instead of infinity
 
 Floats = npt.NDArray[np.float64]
-Shares = Callable[[Floats], Floats]
 
 
-def _lengths(p: int) -> Shares:
-    """p-norms of rows, one for rows of zeros."""
-    return lambda M: np.where(M.any(axis=1), (M**p).sum(axis=1) ** (1 / p), 1.0)[:, None]
+def _norms(M: Floats, p: int) -> Floats:
+    """Return the p-norms of rows, or 1 for rows of zeros."""
+    return np.where(M.any(axis=1), (M**p).sum(axis=1) ** (1 / p), 1.0)[:, None]
 
 
-# Cost of a row in base cluster l of one clustering, over whose clusters a centre's rows have the shares M (k, k_i).
-COSTS: dict[str, Shares] = {
+# Cost (k, k_i) of putting a row of base cluster l into a consensus cluster whose rows are distributed over the base
+# clusters of one clustering by the shares M (k, k_i). With x the l-th unit vector and phi the utility, it is the
+# divergence phi(x) - phi(M) - (x - M).grad phi(M), whose sum over the rows is smallest where the utility is largest.
+COSTS: dict[str, Callable[[Floats], Floats]] = {
     "category": lambda M: 1 - 2 * M + (M**2).sum(axis=1)[:, None],
     "entropy": lambda M: -np.log2(M + EPS),
-    "cosine": lambda M: 1 - M / _lengths(2)(M),
-    "l5": lambda M: 1 - (M / _lengths(5)(M)) ** 4,
-    "l8": lambda M: 1 - (M / _lengths(8)(M)) ** 7,
+    "cosine": lambda M: 1 - M / _norms(M, 2),
+    "l5": lambda M: 1 - (M / _norms(M, 5)) ** 4,
+    "l8": lambda M: 1 - (M / _norms(M, 8)) ** 7,
 }
 
-# What costs of a clustering with clusters of such shares (k_i,) are divided by.
+# Utility of a base clustering with itself, from the shares (k_i,) of its clusters: the divisor if `normalized`.
 NORMS: dict[str, Callable[[Floats], float]] = {
     "category": lambda P: float((P**2).sum()),
     "entropy": lambda P: float(-(P * np.log2(P)).sum()),
@@ -46,6 +49,80 @@ NORMS: dict[str, Callable[[Floats], float]] = {
 }
 
 
+@document()
+@dataclass(eq=False, repr=False)
+class KCC(EnsembleBaseline):
+    """K-means-based consensus clustering (KCC).
+
+    Clusters the rows many times by k-means and searches for the clustering that agrees best with all of these, by
+    another k-means on the base clusters of the rows. Prefer `ultraspec.USENC`, which is as fast and whose consensus
+    does not depend on random starts; use KCC for comparison.
+
+    Parameters
+    ----------
+    {n_clusters, n_estimators, base_clusters, base_max_iter}
+    utility : {"category", "entropy", "cosine", "l5", "l8"}, default="entropy"
+        Measure of the agreement with a base clustering, see Notes.
+    normalized : bool, default=False
+        Whether the agreement with a base clustering is divided by the utility of this clustering with itself.
+    {n_init, max_iter, random_state, n_jobs, verbose}
+
+    Attributes
+    ----------
+    {labels_, base_labels_, n_clusters_, consensus_n_iter_, fit_profile_, n_features_in_, feature_names_in_}
+
+    {see_function}
+
+    Notes
+    -----
+    The rows of a consensus cluster are distributed over the clusters of one base clustering by shares M. The utility of
+    the consensus cluster is the sum of squares of M ("category"), the negative entropy of M ("entropy", which is
+    `ECC`), or the norm of M ("cosine" for the 2-norm, "l5" and "l8" for the 5-norm and 8-norm). For each of them there
+    is a distance with which k-means maximises the utility.
+
+    An iteration takes O(M m k) time for M groups of rows that differ in their base labels, M <= N, and there are up to
+    ``n_init * max_iter`` iterations: the cost is linear in the number of rows. Memory is 4 m bytes per group of rows. A
+    cluster that becomes empty is restarted at the row with the largest cost (at a random row in the authors' program).
+
+    The sources do not say which utility and how many runs the U-SPEC paper used. The defaults are those of the authors'
+    program, whose paper finds the entropy utilities most robust; its demonstrations use 10 runs of 40 iterations.
+    ``benchmarks/BASELINES.md`` lists the scores of other settings.
+
+    References
+    ----------
+    J. Wu, H. Liu, H. Xiong, J. Cao, J. Chen. "K-Means-Based Consensus Clustering: A Unified View". IEEE Transactions on
+    Knowledge and Data Engineering 27 (1), 2015.
+
+    {estimator_example}
+    """
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_estimators: int = 20
+    base_clusters: tuple[int, int] = BASE_CLUSTERS
+    base_max_iter: int = 100
+    utility: str = "entropy"
+    normalized: bool = False
+    n_init: int = 5
+    max_iter: int = 20
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("utility", self.utility, tuple(COSTS))
+        if not isinstance(self.normalized, (bool, np.bool_)):
+            raise TypeError(f"normalized must be True or False, got {self.normalized!r}.")
+
+    def _combine(
+        self, clusterings: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine
+    ) -> ConsensusLabels:
+        points = UtilityPoints(clusterings, self.utility, bool(self.normalized))
+        return membership_kmeans(points, k, self.n_init, self.max_iter, seed, engine)
+
+
+@document(KCC)
 def kcc(
     base_labels: Any,
     n_clusters: int,
@@ -57,212 +134,59 @@ def kcc(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Labels:
-    """Combine clusterings of the same rows into one by k-means-based consensus clustering, KCC.
+    """Combine clusterings of the same rows by k-means-based consensus clustering (KCC).
 
-    Seeks the clustering that agrees most with all others, by k-means on the rows' base clusters. Linear in the rows,
-    as `ultraspec.consensus` is, which finds better clusters where base clusterings are finer than these; KCC is for
-    comparison, and for utilities of one's choice.
+    Searches for the clustering that agrees best with all others, by k-means on the base clusters of the rows. The cost
+    is linear in the number of rows, as that of `ultraspec.consensus`, which finds better clusters if the base
+    clusterings are finer than these. Use KCC for comparison, or to choose the utility.
 
     Parameters
     ----------
-    base_labels : array-like or frame of shape (n_samples, n_clusterings)
-        One column per clustering: any integers or strings. -1, None and NaN mean that the clustering does not assign
-        the row;
-        the row then costs nothing there.
-    n_clusters : int
-        Number of clusters.
-    utility : {"category", "entropy", "cosine", "l5", "l8"}, default="entropy"
-        How agreement with a base clustering is measured: see Notes.
-    normalized : bool, default=False
-        Whether a clustering counts the less, the more its own clusters differ in size.
-    n_init : int, default=5
-        Random starts; the best is kept.
-    max_iter : int, default=20
-        Iterations of a start, at most.
-    random_state : int, RandomState, Generator or None, default=None
-        The same number gives the same labels, for any `n_jobs`.
-    n_jobs : int or None, default=None
-        Threads. None and -1 mean every core the process may use.
+    {base_labels}
+        The clustering then adds nothing to the cost of the row.
+    {n_clusters, utility, normalized, n_init, max_iter, random_state, n_jobs}
 
-    Returns
-    -------
-    ndarray of shape (n_samples,), int32
-        Cluster of each row; -1 for rows that no clustering assigns.
-
-    See Also
-    --------
-    KCC : Makes the base clusterings too, and tells more about the method.
-
-    Examples
-    --------
-    >>> from ultraspec.baselines import kcc
-    >>> labels = kcc([[0, "a"], [0, "a"], [0, "b"], [1, "c"], [1, "c"]], 2, random_state=0)
-    >>> (labels == labels[0]).tolist()
-    [True, True, True, False, False]
+    {returned_labels, see_estimator, function_example}
     """
-    chosen = method(utility, normalized, n_init, max_iter)
-    return combine(base_labels, n_clusters, chosen, random_state=random_state, n_jobs=n_jobs)
-
-
-def method(utility: str, normalized: bool, n_init: int, max_iter: int) -> Method:
-    """KCC with its parameters, which are checked."""
-    check_choice("utility", utility, tuple(COSTS))
-    if not isinstance(normalized, (bool, np.bool_)):
-        raise TypeError(f"normalized must be True or False, got {normalized!r}.")
-    check_integer("n_init", n_init, least=1)
-    check_integer("max_iter", max_iter, least=1)
-
-    def run(ensemble: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine) -> ConsensusLabels:
-        points = UtilityPoints(ensemble, utility, bool(normalized))
-        return membership_kmeans(points, ensemble, k, int(n_init), int(max_iter), np.random.default_rng(seed), engine)
-
-    return run
+    model = KCC(
+        n_clusters,
+        utility=utility,
+        normalized=normalized,
+        n_init=n_init,
+        max_iter=max_iter,
+        random_state=random_state,
+        n_jobs=n_jobs,
+    )
+    return combine(model, base_labels)
 
 
 class UtilityPoints(MembershipPoints):
-    """Rows of base clusters at the distance that belongs to a utility.
+    """Membership rows with the distance that belongs to a utility.
 
-    A centre holds the shares of its rows in the clusters of each clustering, of those rows that it assigns.
+    A centre holds, for each clustering, the shares of its rows in the base clusters, among the rows that this
+    clustering assigns.
     """
 
-    def __init__(self, ensemble: BaseClusterings, utility: str, normalized: bool) -> None:
-        super().__init__(ensemble)
-        starts = ensemble.starts
-        self._clusterings = [slice(*ends) for ends in pairwise(starts) if ends[0] < ends[1]]
+    def __init__(self, clusterings: BaseClusterings, utility: str, normalized: bool) -> None:
+        super().__init__(clusterings)
+        self._spans = [slice(*ends) for ends in pairwise(clusterings.starts) if ends[0] < ends[1]]
         self._cost = COSTS[utility]
-        self._factors = [1.0] * len(self._clusterings)
+        self._factors = [1.0] * len(self._spans)
         if normalized:
-            shares = self.means(ensemble.sizes[None], np.ones(1))[0].astype(np.float64)
-            norms = [NORMS[utility](shares[here]) for here in self._clusterings]
+            shares = self.means(clusterings.sizes[None], np.ones(1))[0].astype(np.float64)
+            norms = [NORMS[utility](shares[span]) for span in self._spans]
             self._factors = [1 / norm if norm > 0 else 0.0 for norm in norms]
 
     def means(self, sums: Sums, counts: Weights) -> Centers:  # noqa: ARG002
-        """Shares of the clusters' rows in each clustering."""
+        """Return the shares of the rows of each cluster in the base clusters of each clustering."""
         shares = np.empty_like(sums)
-        for here in self._clusterings:
-            totals = sums[:, here].sum(axis=1)
-            shares[:, here] = sums[:, here] / np.where(totals > 0, totals, 1)[:, None]
+        for span in self._spans:
+            totals = sums[:, span].sum(axis=1)
+            shares[:, span] = sums[:, span] / np.where(totals > 0, totals, 1)[:, None]
         return shares.astype(np.float32)
 
     def costs(self, centers: Centers) -> tuple[Floats, Floats]:
-        """The utility's, clustering by clustering."""
+        """Return the costs of the utility, clustering by clustering; no cost is common to all rows."""
         M = centers.astype(np.float64)
-        parts = [factor * self._cost(M[:, here]) for factor, here in zip(self._factors, self._clusterings, strict=True)]
+        parts = [factor * self._cost(M[:, span]) for factor, span in zip(self._factors, self._spans, strict=True)]
         return np.concatenate(parts, axis=1).T, np.zeros(len(centers))
-
-
-class KCC(EnsembleBaseline):
-    """K-means-based consensus clustering (KCC).
-
-    Clusters the rows many times by k-means and seeks the clustering that agrees most with all of these: k-means again,
-    on the rows' base clusters. Prefer `ultraspec.USENC`, which is as fast and whose consensus does not depend on lucky
-    starts; KCC is to compare with.
-
-    Parameters
-    ----------
-    n_clusters : int, default=8
-        Number of clusters.
-    n_estimators : int, default=20
-        Members of the ensemble, m.
-    base_clusters : tuple of two int, default=(20, 60)
-        Each member has a number of clusters drawn from this range, both ends included. Below 3,600 rows the range is
-        cut in proportion, to the root of the number of rows.
-    base_max_iter : int, default=100
-        Iterations of the members' k-means, at most.
-    utility : {"category", "entropy", "cosine", "l5", "l8"}, default="entropy"
-        How agreement with a base clustering is measured: see Notes.
-    normalized : bool, default=False
-        Whether a clustering counts the less, the more its own clusters differ in size.
-    n_init : int, default=5
-        Random starts; the best is kept.
-    max_iter : int, default=20
-        Iterations of a start, at most.
-    random_state : int, RandomState, Generator or None, default=None
-        The same number gives the same labels, for any `n_jobs`.
-    n_jobs : int or None, default=None
-        Threads. None and -1 mean every core the process may use.
-    verbose : int, default=0
-        1 shows phases, members done and the time left on standard error.
-
-    Attributes
-    ----------
-    labels_ : ndarray of shape (n_samples,), int32
-        Cluster of each row.
-    base_labels_ : ndarray of shape (n_samples, n_estimators), uint8 (uint16 above 256 base clusters)
-        Labels by each member.
-    n_clusters_ : int
-        Number of clusters found.
-    n_iter_ : int
-        Passes of the best start; 0 where no more groups of rows differ in their base labels than clusters are wanted.
-    fit_profile_ : dict
-        For each phase of the fit, its ``seconds`` and the most resident memory seen, ``resident_bytes``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X had them.
-
-    See Also
-    --------
-    kcc : The second half alone, for label matrices from any clusterers.
-    ultraspec.USENC : The ensemble of this library.
-
-    Notes
-    -----
-    A consensus cluster has rows in shares M of the clusters of one base clustering. Its utility is the sum of squares
-    of M ("category"), the negative entropy of M ("entropy", which is `ECC`), or the length of M ("cosine", or by the
-    5th or 8th power, "l5", "l8"). Each belongs to a distance with which k-means maximises it.
-
-    A pass takes O(M m k) for M groups of rows that differ in their base labels, M <= N, and there are up to
-    ``n_init * max_iter`` passes: linear in the rows. A cluster that loses its rows starts anew at the row that costs
-    most (a random one in the authors' program). 4 m bytes per group of rows.
-
-    The sources leave open which utility, and how many starts, the U-SPEC paper used. The defaults are those of the
-    authors' program, whose paper finds utilities of the entropy most robust; its demonstrations take 10 starts of 40
-    iterations. ``benchmarks/BASELINES.md`` tells what others give.
-
-    References
-    ----------
-    J. Wu, H. Liu, H. Xiong, J. Cao, J. Chen. "K-Means-Based Consensus Clustering: A Unified View". IEEE Transactions on
-    Knowledge and Data Engineering 27 (1), 2015.
-
-    Examples
-    --------
-    >>> from ultraspec import datasets, metrics
-    >>> from ultraspec.baselines import KCC
-    >>> X, y = datasets.generate("sf", 2_000, random_state=0)
-    >>> model = KCC(n_clusters=4, random_state=0).fit(X)
-    >>> model.base_labels_.shape
-    (2000, 20)
-    >>> len(set(model.labels_))
-    4
-    """
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_estimators: int = 20,
-        base_clusters: tuple[int, int] = BASE_CLUSTERS,
-        base_max_iter: int = 100,
-        utility: str = "entropy",
-        normalized: bool = False,
-        n_init: int = 5,
-        max_iter: int = 20,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_estimators = n_estimators
-        self.base_clusters = base_clusters
-        self.base_max_iter = base_max_iter
-        self.utility = utility
-        self.normalized = normalized
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def _method(self) -> Method:
-        return method(self.utility, self.normalized, self.n_init, self.max_iter)

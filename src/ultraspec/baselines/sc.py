@@ -1,15 +1,17 @@
-"""Spectral clustering on the graph of nearest neighbours."""
+"""SC, spectral clustering on the graph of nearest neighbours (Chen et al., 2011)."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from ultraspec._checks import check_choice, warn_user
-from ultraspec.baselines._baseline import Baseline
+from ultraspec.baselines._baseline import SpectralBaseline
+from ultraspec.baselines._docs import document
 from ultraspec.baselines._eigenvectors import leading_eigenvectors
-from ultraspec.baselines._kmeans import label_embedding, unit_rows
+from ultraspec.baselines._kmeans import unit_rows
 from ultraspec.baselines._neighbor_graph import neighbor_graph
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
@@ -17,59 +19,33 @@ from ultraspec.rows import Rows
 from ultraspec.spectral.preprocess import Preprocessor
 
 
-class SC(Baseline):
+@document()
+@dataclass(eq=False, repr=False)
+class SC(SpectralBaseline):
     """Spectral clustering by normalised cuts of the graph of nearest neighbours.
 
-    Every row is a node, tied to its nearest rows: nothing is approximated. Use it rather than `ultraspec.USPEC` for up
-    to some ten thousand rows whose graph is connected. It breaks where outliers or small groups are pieces of the graph
-    of their own (each takes a cluster then), and its time grows with the square of the rows.
+    Every row is a node of the graph, connected to its nearest rows: nothing is approximated. Use it instead of
+    `ultraspec.USPEC` for up to about ten thousand rows whose graph is connected. It fails if outliers or small groups
+    are connected components of their own, because each of them becomes a cluster, and its time grows with the square
+    of the number of rows.
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
-    n_neighbors : int, default=5
-        Nearest rows that each row is tied to.
-    assign_labels : {"orthogonal", "kmeans"}, default="orthogonal"
-        How the embedding becomes labels: k-means from rows as orthogonal as can be, stopped early, as Chen et al. do
-        and the paper's scores show, or plain k-means, the best of `n_init` random starts, which scores better.
-    n_init : int, default=10
-        Starts of "kmeans".
-    max_iter : int, default=100
-        Iterations of either, at most.
-    random_state : int, RandomState, Generator or None, default=None
-        The same number gives the same labels, for any `n_jobs`.
-    n_jobs : int or None, default=None
-        Threads. None and -1 mean every core the process may use.
-    verbose : int, default=0
-        1 shows phases, a progress bar and times on standard error.
+    {n_clusters, n_neighbors, assign_labels, n_init, max_iter, random_state, n_jobs, verbose}
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n_samples,), int32
-        Cluster of each row.
-    sigma_ : float
-        Width of the Gaussian affinity: the mean distance of rows to their nearest rows.
-    n_clusters_ : int
-        Number of clusters found.
-    n_iter_ : int
-        Iterations of the k-means that gave the labels.
-    fit_profile_ : dict
-        For each phase of the fit, its ``seconds`` and the most resident memory seen, ``resident_bytes``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X had them.
+    {labels_, neighbor_sigma_, n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
 
     Notes
     -----
-    Time O(N^2 d) for the exact neighbours (less with up to eight features, where a tree finds them), memory
-    O(N (d + n_neighbors)): the N x N matrix is never formed. Of a graph in several pieces the eigenvectors of the
-    eigenvalue one are the pieces themselves, which are found directly; of more pieces than clusters the largest are
-    taken, and a warning says so.
+    The exact neighbours take O(N^2 d) time (less with up to eight features, where a tree finds them). Memory is
+    O(N (d + n_neighbors)): the N x N matrix is never formed. If the graph has several connected components, the
+    eigenvectors of the eigenvalue 1 are their indicator vectors, which are computed directly. If there are more
+    components than clusters, the largest are used, with a warning.
 
-    The sources leave open how the graph is symmetrised: here the larger of two affinities is taken. That the paper's
-    SC ends in the orthogonal k-means is inferred from its scores.
+    The sources do not say how the graph is symmetrised: here the larger of two affinities is used. That SC in the paper
+    uses the orthogonal k-means is inferred from its scores.
 
     References
     ----------
@@ -86,48 +62,36 @@ class SC(Baseline):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_neighbors: int = 5,
-        assign_labels: str = "orthogonal",
-        n_init: int = 10,
-        max_iter: int = 100,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_neighbors: int = 5
+    assign_labels: str = "orthogonal"
+    n_init: int = 10
+    max_iter: int = 100
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("assign_labels", self.assign_labels, ("orthogonal", "kmeans"))
 
-    def _cluster(
+    def _cluster_prepared(
         self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
     ) -> Clustering:
         reporter = engine.reporter
         with reporter.phase("neighbors"):
             W, sigma = neighbor_graph(rows, self.n_neighbors, "SC", engine)
         with reporter.phase("eigenvectors"):
-            V, pieces = leading_eigenvectors(W, k, random)
-        if len(pieces) > k:
+            V, sizes = leading_eigenvectors(W, k, random)
+        if len(sizes) > k:
             warn_user(
-                f"The graph of nearest neighbours is in {len(pieces)} pieces that share no edge, more than the {k} "
-                f"clusters: the {k} largest pieces (of {pieces[0]:,} to {pieces[k - 1]:,} rows) become clusters, and "
-                f"rows of the others join some of them. Raise n_neighbors (now {self.n_neighbors}) or n_clusters.",
+                f"The graph of nearest neighbours has {len(sizes)} connected components, more than n_clusters={k}. The "
+                f"{k} largest ({sizes[0]:,} to {sizes[k - 1]:,} rows) become clusters, and the rows of the others are "
+                f"added to these. Raise n_neighbors (now {self.n_neighbors}) or n_clusters.",
                 UserWarning,
             )
         with reporter.phase("labels"):
-            options = {"max_iter": self.max_iter, "n_init": self.n_init}
-            found = label_embedding(unit_rows(V), k, self.assign_labels, **options, random=random, engine=engine)
+            clustering = self._label_embedding(unit_rows(V), k, random, engine)
         self.sigma_ = sigma * space.scale
-        return found
+        return clustering

@@ -1,1 +1,1 @@
-"""Kernels that only the baselines use."""
+"""Numba kernels that only the baselines use."""

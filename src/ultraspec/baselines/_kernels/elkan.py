@@ -1,8 +1,11 @@
-"""k-means on one block with bounds: only rows and centres that could have come together are measured.
+"""Elkan's k-means on one block: distances are computed only for rows and centres that the bounds do not exclude.
 
-For each row, `upper` bounds its distance to its own centre from above, and `lower` (n, k) those to all centres from
-below. `apart` (k, k) holds half the distances between centres, infinity on its diagonal: a row that is nearer to its
-own centre than that cannot be nearer to the other one.
+For each row, `upper` is an upper bound of the distance to its centre, and `lower` (n, k) are lower bounds of the
+distances to all centres. `half_distances` (k, k) holds half the distances between centres, with infinity on the
+diagonal.
+
+A row x with the centre a can have another nearest centre c only if both lower bounds of |x - c| allow it: `lower`, and
+by the triangle inequality |x - c| >= |a - c| - |x - a|, which exceeds |x - a| if |x - a| < |a - c| / 2.
 """
 
 from __future__ import annotations
@@ -12,24 +15,26 @@ import numpy as np
 from ultraspec._kernels._jit import kernel
 from ultraspec._kernels.search import squared_distance
 
-MARGIN = np.float32(1e-6)  # relative rounding of a distance and of one update of its bound
+MARGIN = np.float32(1e-6)  # relative rounding error of a distance and of one update of its bound
 
 
 @kernel
 def initial_bounds(products, half_norms, norms, error, labels, lower):
-    """Bounds from inner products of rows and centres; `error` bounds their rounding, relative to squared lengths.
+    """Compute lower bounds from the inner products of rows and centres.
 
-    Labels become guesses, which `assign_rows` tells from labels by their sign: ``-1 - centre``.
+    `error` is a bound of the rounding error of halved squared distances, relative to the squared lengths. Labels are
+    set to guesses, coded as ``-1 - centre``, which `assign_rows` recognises by their sign.
     """
     n, k = products.shape
     for i in range(n):
-        own = np.float32(0.5) * norms[i]
+        half_norm = np.float32(0.5) * norms[i]
         guess = 0
         smallest = np.float32(np.inf)
         for c in range(k):
-            half = own + half_norms[c] - products[i, c]
-            sure = half - error * (norms[i] + half_norms[c] + half_norms[c])
-            lower[i, c] = np.sqrt(np.float32(2.0) * max(sure, np.float32(0.0)))
+            # |x - c|^2 / 2 = |x|^2 / 2 + |c|^2 / 2 - x.c
+            half = half_norm + half_norms[c] - products[i, c]
+            certain = half - error * (norms[i] + half_norms[c] + half_norms[c])
+            lower[i, c] = np.sqrt(np.float32(2.0) * max(certain, np.float32(0.0)))
             if half < smallest:
                 smallest = half
                 guess = c
@@ -37,69 +42,73 @@ def initial_bounds(products, half_norms, norms, error, labels, lower):
 
 
 @kernel
-def update_bounds(moves, apart, labels, upper, lower, doubtful):
-    """Let bounds follow centres that moved; returns how many rows may have another nearest centre, `doubtful` which."""
+def update_bounds(moves, half_distances, labels, upper, lower, doubtful):
+    """Adapt the bounds to centres that moved by `moves`; return how many rows may have another nearest centre.
+
+    The indices of these rows are written to `doubtful`.
+    """
     n, k = lower.shape
-    found = 0
+    count = 0
     for i in range(n):
-        at = labels[i]
-        own = (upper[i] + moves[at]) * (np.float32(1.0) + MARGIN)
-        upper[i] = own
-        near = np.int32(0)
+        label = labels[i]
+        # a centre that moves by m changes a distance by at most m; the margin covers the rounding of this update
+        farthest = (upper[i] + moves[label]) * (np.float32(1.0) + MARGIN)
+        upper[i] = farthest
+        candidates = np.int32(0)
         for c in range(k):
             bound = lower[i, c] * (np.float32(1.0) - MARGIN) - moves[c]
             lower[i, c] = bound
-            near += np.int32(max(bound, apart[at, c]) <= own)
-        doubtful[found] = i
-        found += near > 0
-    return found
+            candidates += np.int32(max(bound, half_distances[label, c]) <= farthest)
+        doubtful[count] = i  # without a branch: the entry is overwritten unless it counts
+        count += candidates > 0
+    return count
 
 
 @kernel
-def assign_rows(X, rows, centers, apart, weights, labels, upper, lower, sums):
-    """Find the nearest centres of some rows of a block, whose features are `X`; returns how many labels changed.
+def assign_rows(X, rows, centers, half_distances, weights, labels, upper, lower, sums):
+    """Assign some rows of a block, whose features are `X`, to their nearest centres; return how many labels changed.
 
-    `sums` gets what the rows add to the sums of their new clusters and take from those of their old ones. `weights` has
-    one entry for all rows of the block or one for each.
+    Rows are added to the `sums` of their new clusters and subtracted from those of their previous ones. `weights` has
+    one entry for all rows of the block, or one for each.
     """
     changed = 0
     stride = np.int64(weights.shape[0] > 1)
     for r in range(rows.shape[0]):
         i = rows[r]
         x = X[r]
-        before = labels[i]
-        at = before if before >= 0 else -1 - before
-        smallest = squared_distance(x, centers[at])
-        best = np.sqrt(smallest)
-        lower[i, at] = best
+        previous = labels[i]
+        label = previous if previous >= 0 else -1 - previous
+        smallest = squared_distance(x, centers[label])
+        distance = np.sqrt(smallest)
+        lower[i, label] = distance
         for c in range(centers.shape[0]):
-            if c != at and max(lower[i, c], apart[at, c]) <= best:
+            if c != label and max(lower[i, c], half_distances[label, c]) <= distance:
                 sq = squared_distance(x, centers[c])
                 lower[i, c] = np.sqrt(sq)
-                if sq < smallest or (sq == smallest and c < at):
+                if sq < smallest or (sq == smallest and c < label):  # the first of equally near centres
                     smallest = sq
-                    best = lower[i, c]
-                    at = np.int32(c)
-        upper[i] = best
-        if at != before:
+                    distance = lower[i, c]
+                    label = np.int32(c)
+        upper[i] = distance
+        if label != previous:
             changed += 1
-            labels[i] = at
+            labels[i] = label
             weight = weights[stride * i]
-            add_row(x, weight, sums[at])
-            if before >= 0:
-                add_row(x, -weight, sums[before])
+            add_row(x, weight, sums[label])
+            if previous >= 0:
+                add_row(x, -weight, sums[previous])
     return changed
 
 
 @kernel
 def add_row(x, weight, total):
-    """Add a row to a sum."""
+    """Add a row, times its weight, to a sum."""
     for j in range(x.shape[0]):
         total[j] += weight * x[j]
 
 
 @kernel
 def own_squared_distances(X, centers, labels, sq):
-    """Squared distances of rows to the centres of their clusters."""
+    """Compute the squared distances of rows to the centres of their clusters."""
     for i in range(X.shape[0]):
         sq[i] = squared_distance(X[i], centers[labels[i]])
