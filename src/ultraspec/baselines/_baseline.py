@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import check_integer, check_jobs, check_number, seed_sequence
+from ultraspec._checks import InvalidParameter, check_integer, check_jobs, check_number, seed_sequence
 from ultraspec._estimator import RowClusterer, all_or_nothing
 from ultraspec._input import open_input
 from ultraspec.baselines._base_clusterings import ConsensusLabels
@@ -136,8 +136,8 @@ class SpectralBaseline(Baseline):
         return self._kmeans(ArrayRows(V), k, random, engine)
 
 
-def check_positive(name: str, value: Any, why: str) -> None:
-    """Raise an error unless `value` is a finite number larger than 0."""
+def check_positive(name: str, value: Any, hint: str) -> None:
+    """Raise an error unless `value` is a finite number larger than 0; the `hint` says why or what to use."""
     check_number(name, value, least=0.0)
     if value == 0:
-        raise ValueError(f"{name} must be larger than 0: {why}")
+        raise InvalidParameter(name, value, "a finite number > 0", hint=hint)

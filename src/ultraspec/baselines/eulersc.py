@@ -83,7 +83,7 @@ class EulerSC(SpectralBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_positive("alpha", self.alpha, "at 0 all rows have the same affinity.")
+        check_positive("alpha", self.alpha, "At 0 all rows have the same affinity.")
         check_choice("scaling", self.scaling, ("global", "columns", "none"))
 
     def _cluster_prepared(

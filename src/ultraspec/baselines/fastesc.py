@@ -107,7 +107,7 @@ class FastESC(SpectralBaseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.sigma is not None:
-            check_positive("sigma", self.sigma, "it is the width of the affinity.")
+            check_positive("sigma", self.sigma, "It is the width of the affinity.")
 
     def _cluster_prepared(
         self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import check_choice
+from ultraspec._checks import InvalidParameterType, check_choice
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
 from ultraspec.baselines._docs import document
 from ultraspec.baselines._membership_kmeans import MembershipPoints, membership_kmeans
@@ -113,7 +113,7 @@ class KCC(EnsembleBaseline):
         super()._check_parameters()
         check_choice("utility", self.utility, tuple(COSTS))
         if not isinstance(self.normalized, (bool, np.bool_)):
-            raise TypeError(f"normalized must be True or False, got {self.normalized!r}.")
+            raise InvalidParameterType("normalized", self.normalized, "True or False")
 
     def _combine(
         self, clusterings: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine

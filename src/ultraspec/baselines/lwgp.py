@@ -75,7 +75,7 @@ class LWGP(EnsembleBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_positive("theta", self.theta, "values from 0.2 to 1 work best, large values weight all clusters equally.")
+        check_positive("theta", self.theta, "Values from 0.2 to 1 work best, large values weight all clusters equally.")
 
     def _combine(
         self, clusterings: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine

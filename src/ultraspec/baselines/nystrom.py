@@ -100,7 +100,7 @@ class Nystrom(SpectralBaseline):
         super()._check_parameters()
         check_choice("assign_labels", self.assign_labels, ("orthogonal", "kmeans"))
         if self.sigma is not None:
-            check_positive("sigma", self.sigma, "it is the width of the affinity.")
+            check_positive("sigma", self.sigma, "It is the width of the affinity.")
         if self.rcond is not None:
             check_number("rcond", self.rcond, least=0.0)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import check_choice, check_number
+from ultraspec._checks import InvalidParameter, check_choice, check_number
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
 from ultraspec.baselines._coassociation import link_microclusters
 from ultraspec.baselines._docs import document
@@ -76,7 +76,7 @@ class WCT(EnsembleBaseline):
         super()._check_parameters()
         check_number("decay", self.decay, least=0.0)
         if self.decay > 1:
-            raise ValueError(f"decay must be a number from 0 to 1, got {self.decay!r}.")
+            raise InvalidParameter("decay", self.decay, "a number from 0 to 1")
         check_choice("linkage", self.linkage, tuple(METHODS))
 
     def _combine(
