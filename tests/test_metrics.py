@@ -141,7 +141,7 @@ def test_extreme_integers_stay_distinct():
 @pytest.mark.parametrize(
     ("truth", "labels", "message"),
     [
-        ([0, 1], [0, 1, 2], "equally long, got 2 and 3"),
+        ([0, 1], [0, 1, 2], "same length, got 2 and 3"),
         ([[0], [1]], [0, 1], r"truth must be one-dimensional, got shape \(2, 1\)"),
         ([0, 1], 3, r"labels must be one-dimensional, got shape \(\)"),
         ([], [], "truth is empty"),

@@ -1,8 +1,8 @@
 """Scores of a clustering against known classes: takes two label vectors, gives one float.
 
-All four scores need only the contingency table, which is built in one pass over the labels and kept as its occupied
-cells: twenty million rows take a fraction of a second, and a hundred thousand clusters need no dense table.
-Labels may be integers, strings, floats without NaN or any hashable objects; only which rows share a label counts.
+All four scores are computed from the contingency table, which is built in one pass over the labels and stores only
+cells that are not zero: 20 million rows take a fraction of a second, and 100,000 clusters need no dense table. Labels
+may be integers, strings, floats without NaN or any hashable objects; only which rows share a label matters.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["Contingency", "ari", "contingency", "hungarian_accuracy", "majority_accuracy", "nmi"]
 
 _BLOCK_ROWS = 1_000_000
-_DENSE_CELLS = 4_000_000  # up to here (32 MB) a dense table of counts is cheaper than sorting
+_DENSE_CELLS = 4_000_000  # up to this size (32 MB), a dense table of counts is cheaper than sorting
 
 
 class Contingency(NamedTuple):
-    """How many rows have which class and which cluster: the occupied cells and the totals, all int64.
+    """Contingency table of classes and clusters: its nonzero cells and its margins, all int64.
 
-    Cell ``j`` says that ``counts[j]`` rows have class number ``classes[j]`` and cluster number ``clusters[j]``. Classes
-    and clusters are numbered without gaps; ``class_sizes`` and ``cluster_sizes`` are their row counts.
+    In cell ``j``, ``counts[j]`` rows have class number ``classes[j]`` and cluster number ``clusters[j]``. Classes and
+    clusters are numbered from 0 without gaps; ``class_sizes`` and ``cluster_sizes`` are their numbers of rows.
     """
 
     classes: NDArray[np.int64]
@@ -33,17 +33,17 @@ class Contingency(NamedTuple):
 
 
 def contingency(truth: ArrayLike, labels: ArrayLike) -> Contingency:
-    """Count how often each class meets each cluster.
+    """Count the rows of each class in each cluster.
 
     Parameters
     ----------
     truth, labels : array-like of shape (n,)
-        Known classes and found clusters.
+        Known classes and predicted clusters.
 
     Returns
     -------
     Contingency
-        The occupied cells, by class and then by cluster.
+        The nonzero cells, sorted by class and then by cluster.
 
     Examples
     --------
@@ -52,13 +52,14 @@ def contingency(truth: ArrayLike, labels: ArrayLike) -> Contingency:
     >>> table.counts.tolist(), table.class_sizes.tolist(), table.cluster_sizes.tolist()
     ([2, 1, 1], [2, 2], [1, 3])
     """
-    values = _integers(truth, "truth"), _integers(labels, "labels")
-    n = len(values[0])
-    if n != len(values[1]):
-        raise ValueError(f"truth and labels must be equally long, got {n} and {len(values[1])} rows")
-    t, c = _Column.of(values[0]), _Column.of(values[1])
+    t = _Column.of(_integers(truth, "truth"))
+    c = _Column.of(_integers(labels, "labels"))
+    n = len(t.values)
+    if n != len(c.values):
+        raise ValueError(f"truth and labels must have the same length, got {n} and {len(c.values)} rows")
     if t.span * c.span > _DENSE_CELLS:  # perhaps only because the numbers have gaps
-        t, c = t.without_gaps(), c.without_gaps()
+        t = t.without_gaps()
+        c = c.without_gaps()
     if t.span * c.span > _DENSE_CELLS:
         return _sparse_contingency(t, c)
     cells = np.zeros(t.span * c.span, np.int64)
@@ -72,17 +73,17 @@ def contingency(truth: ArrayLike, labels: ArrayLike) -> Contingency:
 
 
 def nmi(truth: ArrayLike, labels: ArrayLike) -> float:
-    """Normalised mutual information as the paper has it: mutual information over the larger entropy.
+    """Compute the normalised mutual information as in the paper: mutual information over the larger entropy.
 
     Parameters
     ----------
     truth, labels : array-like of shape (n,)
-        Known classes and found clusters.
+        Known classes and predicted clusters.
 
     Returns
     -------
     float
-        Between 0 and 1; 1 for equal partitions (two constant ones included), 0 if just one is constant.
+        Between 0 and 1: 1 for equal partitions (also if both are constant), 0 if only one of them is constant.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def nmi(truth: ArrayLike, labels: ArrayLike) -> float:
     table = contingency(truth, labels)
     sizes = len(table.class_sizes), len(table.cluster_sizes)
     if len(table.counts) == max(sizes) == min(sizes):
-        return 1.0  # one to one: exactly 1, where the sums below would round
+        return 1.0  # equal partitions: exactly 1, whereas the sums below are rounded
     if min(sizes) == 1:
         return 0.0
     n = table.counts.sum()
@@ -106,18 +107,18 @@ def nmi(truth: ArrayLike, labels: ArrayLike) -> float:
 
 
 def majority_accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
-    """Share of rows that are of the most frequent class of their cluster: the paper's CA, also called purity.
+    """Compute the share of rows in the most frequent class of their cluster: the paper's CA, also called purity.
 
     Parameters
     ----------
     truth, labels : array-like of shape (n,)
-        Known classes and found clusters.
+        Known classes and predicted clusters.
 
     Returns
     -------
     float
-        At least the share of the largest class, at most 1. It never falls when clusters are split, so compare it only
-        at equal numbers of clusters, and never with `hungarian_accuracy`.
+        At least the share of the largest class, at most 1. It never decreases when clusters are split, so compare it
+        only between equal numbers of clusters, and never with `hungarian_accuracy`.
 
     Examples
     --------
@@ -134,12 +135,12 @@ def majority_accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
 
 
 def hungarian_accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
-    """Share of rows that are right under the best one-to-one matching of clusters with classes.
+    """Compute the share of correct rows under the best one-to-one matching of clusters with classes.
 
     Parameters
     ----------
     truth, labels : array-like of shape (n,)
-        Known classes and found clusters. Their numbers may differ: what is left unmatched counts as wrong.
+        Known classes and predicted clusters. Their numbers may differ: rows of unmatched clusters count as wrong.
 
     Returns
     -------
@@ -157,17 +158,17 @@ def hungarian_accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
 
 
 def ari(truth: ArrayLike, labels: ArrayLike) -> float:
-    """Measure agreement on pairs of rows, corrected for chance: the adjusted Rand index of Hubert and Arabie.
+    """Compute the adjusted Rand index of Hubert and Arabie: agreement on pairs of rows, corrected for chance.
 
     Parameters
     ----------
     truth, labels : array-like of shape (n,)
-        Known classes and found clusters.
+        Known classes and predicted clusters.
 
     Returns
     -------
     float
-        1 for equal partitions, about 0 for unrelated ones, negative for less agreement than by chance.
+        1 for equal partitions, about 0 for independent ones, negative for less agreement than by chance.
 
     Examples
     --------
@@ -181,15 +182,15 @@ def ari(truth: ArrayLike, labels: ArrayLike) -> float:
     both, in_class, in_cluster = _pairs(table.counts), _pairs(table.class_sizes), _pairs(table.cluster_sizes)
     n = int(table.counts.sum())
     every = n * (n - 1) // 2
-    # Python integers: these products pass 2**63 from about 80,000 rows on, and their differences need every digit.
+    # Python integers: these products exceed 2**63 from about 80,000 rows on, and their differences need every digit.
     largest = (in_class + in_cluster) * every - 2 * in_class * in_cluster
-    if largest == 0:  # all rows together in both, or all apart in both
+    if largest == 0:  # both have one cluster, or both have a cluster per row
         return 1.0
     return 2 * (both * every - in_class * in_cluster) / largest
 
 
 def _pairs(counts: NDArray[np.int64]) -> int:
-    if counts.sum() >= 2**31:  # squares summed may pass 2**63
+    if counts.sum() >= 2**31:  # the sum of squares may exceed 2**63
         return sum(n * (n - 1) // 2 for n in counts.tolist())
     return int((counts * (counts - 1) // 2).sum())
 
@@ -211,39 +212,41 @@ def _best_matching(table: Contingency) -> int:
         return settled
     classes, clusters = (np.unique(group, return_inverse=True)[1] for group in (classes, clusters))
     n_classes, n_clusters = (int(group.max()) + 1 for group in (classes, clusters))
-    # Each class also gets a stand-in cluster of its own worth nothing, so that a full matching always exists. Edges
-    # of weight 0 would not count as edges: one is added to all weights, and so once per class to the result.
-    stand_in = np.arange(n_classes)
-    classes = np.concatenate([classes, stand_in])
-    clusters = np.concatenate([clusters, n_clusters + stand_in])
-    weights = np.concatenate([counts, np.zeros_like(stand_in)]) + 1.0
+    # Each class also gets a dummy cluster without rows, so that a full matching always exists. Edges of weight 0 would
+    # not count as edges: 1 is added to all weights, and so once per class to the result.
+    dummy = np.arange(n_classes)
+    classes = np.concatenate([classes, dummy])
+    clusters = np.concatenate([clusters, n_clusters + dummy])
+    weights = np.concatenate([counts, np.zeros_like(dummy)]) + 1.0
     graph = csr_array((weights, (classes, clusters)), shape=(n_classes, n_clusters + n_classes))
     matched = min_weight_full_bipartite_matching(graph, maximize=True)
     return settled + int(graph[matched].sum()) - n_classes
 
 
 def _settle(table: Contingency) -> tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Match the obvious pairs, and give the rows they settle and the cells that remain.
+    """Match pairs that are in every best matching; return their number of rows, and the cells that remain.
 
-    A pair with more rows than the best alternatives of its class and of its cluster together is in every best
-    matching. On a good clustering this is nearly all of them, and the exact solver is slow on large tables.
+    Such a pair has more rows than the best alternatives of its class and of its cluster together. On a good clustering
+    these are nearly all pairs, and the exact solver is slow on large tables.
     """
-    settled, (classes, clusters, counts) = 0, table[:3]
+    settled = 0
+    classes, clusters, counts = table[:3]
     while True:
         sure = counts > _best_alternative(classes, counts) + _best_alternative(clusters, counts)
         settled += int(counts[sure].sum())
-        taken = np.zeros(len(table.class_sizes), bool), np.zeros(len(table.cluster_sizes), bool)
-        taken[0][classes[sure]] = True
-        taken[1][clusters[sure]] = True
-        rest = ~(taken[0][classes] | taken[1][clusters])
-        enough = rest.mean() > 0.99 if len(rest) else True  # a long chain of single steps would not pay
+        class_matched = np.zeros(len(table.class_sizes), bool)
+        class_matched[classes[sure]] = True
+        cluster_matched = np.zeros(len(table.cluster_sizes), bool)
+        cluster_matched[clusters[sure]] = True
+        rest = ~(class_matched[classes] | cluster_matched[clusters])
+        enough = rest.mean() > 0.99 if len(rest) else True  # a pass that matches few pairs is not worth repeating
         classes, clusters, counts = classes[rest], clusters[rest], counts[rest]
         if enough:
             return settled, classes, clusters, counts
 
 
 def _best_alternative(group: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each cell, the largest count among the other cells of its group."""
+    """Return for each cell the largest count among the other cells of its group."""
     order = np.lexsort((-counts, group))
     first = np.flatnonzero(np.diff(group[order], prepend=-1))
     size = np.diff(first, append=len(order))
@@ -269,23 +272,24 @@ class _Column(NamedTuple):
 
     def from_zero(self, rows: slice = slice(None)) -> NDArray[np.int64]:
         part = self.values[rows]
-        if part.dtype == np.uint64:  # may not fit into int64 before the subtraction
+        if part.dtype == np.uint64:  # may exceed int64 before the subtraction
             return (part - np.uint64(self.low)).astype(np.int64)
         return part.astype(np.int64) - self.low
 
     def without_gaps(self) -> _Column:
-        if self.span > 4 * len(self.values) + 65_536:  # a table of the range would outgrow the labels
+        if self.span > 4 * len(self.values) + 65_536:  # a table of the range would be larger than the labels
             return _Column.of(np.unique(self.values, return_inverse=True)[1])
         codes = self.from_zero()
         used = np.zeros(self.span, bool)
         used[codes] = True
         number = np.cumsum(used) - 1
-        return _Column.of(number.astype(np.min_scalar_type(number[-1]))[codes])  # the smallest type: n may be large
+        smallest_type = np.min_scalar_type(number[-1])
+        return _Column.of(number.astype(smallest_type)[codes])
 
 
 def _sparse_contingency(t: _Column, c: _Column) -> Contingency:
     codes = t.from_zero()
-    codes *= c.span  # both are without gaps, so spans are at most n and the product fits into int64
+    codes *= c.span  # neither has gaps, so spans are at most n and the product fits into int64
     codes += c.from_zero()
     cells, counts = np.unique(codes, return_counts=True)
     classes, clusters = np.divmod(cells, c.span)
@@ -294,27 +298,27 @@ def _sparse_contingency(t: _Column, c: _Column) -> Contingency:
 
 
 def _integers(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Check one label vector and give integers that are equal where its values are."""
+    """Check a label vector, and return integers that are equal where its values are equal."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
     if array.size == 0:
-        raise ValueError(f"{name} is empty; a score needs at least one row")
+        raise ValueError(f"{name} is empty; scores need at least one row")
     if array.dtype.kind == "O":
         return _numbered_objects(array, name)
     if array.dtype.kind in "fcmM" and np.isnan(array).any():
         raise ValueError(f"{name} has missing values (NaN)")
     if array.dtype.kind == "f" and -(2**53) < array.min() <= array.max() < 2**53:
-        whole = array.astype(np.int64)  # class numbers stored as floats need no sorting
-        if np.array_equal(whole, array):
-            return whole
+        integers = array.astype(np.int64)  # class numbers stored as floats need no sorting
+        if np.array_equal(integers, array):
+            return integers
     if array.dtype.kind == "b":
         return array.view(np.uint8)
     return array if array.dtype.kind in "iu" else np.unique(array, return_inverse=True)[1]
 
 
 def _numbered_objects(array: NDArray[Any], name: str) -> NDArray[np.int64]:
-    # A dict and not np.unique: objects of several types have no order.
+    # A dictionary instead of np.unique: objects of different types cannot be sorted.
     numbers: dict[Any, int] = {}
     codes = np.fromiter((numbers.setdefault(value, len(numbers)) for value in array), np.int64, len(array))
     for value in numbers:

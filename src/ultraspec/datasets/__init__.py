@@ -1,6 +1,6 @@
-"""Data to try things on: the paper's synthetic sets, reconstructed, and its five real sets.
+"""The data sets of the paper: reconstructions of its five synthetic sets, and its five real sets.
 
-``generate`` and ``stream`` draw the synthetic ones at any size, ``load`` finds or downloads the real ones.
+``generate`` and ``stream`` draw synthetic sets of any size, ``load`` reads or downloads real sets.
 """
 
 from .real import N_CLASSES as _REAL_CLASSES
@@ -11,18 +11,18 @@ from .synthetic import PAPER_ROWS as _SYNTHETIC_ROWS
 from .synthetic import chunk, generate, seed_of, stream
 
 SYNTHETIC = tuple(_SYNTHETIC_CLASSES)
-"""Names that `generate` and `stream` take."""
+"""Names of the synthetic sets, for `generate` and `stream`."""
 
 REAL = tuple(_REAL_CLASSES)
-"""Names that `load` takes."""
+"""Names of the real sets, for `load`."""
 
 NAMES = REAL + SYNTHETIC
-"""All ten, in the order of the paper's tables."""
+"""Names of all ten sets, in the order of the paper's tables."""
 
 N_CLASSES = {**_REAL_CLASSES, **_SYNTHETIC_CLASSES}
-"""Name to number of classes."""
+"""Number of classes of each set, by name."""
 
 N_ROWS = {**_REAL_ROWS, **_SYNTHETIC_ROWS}
-"""Name to number of rows in the paper."""
+"""Number of rows of each set in the paper, by name."""
 
 __all__ = ["NAMES", "N_CLASSES", "N_ROWS", "REAL", "SYNTHETIC", "chunk", "generate", "load", "seed_of", "stream"]

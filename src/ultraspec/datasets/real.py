@@ -1,8 +1,8 @@
 """The paper's five real sets: takes a name, gives features as stored (uint8 or int16) and classes (int32).
 
-A set is looked for as ``<name>.npz`` (arrays ``X`` and ``y``) in the folder that the environment variable
-ULTRASPEC_DATA names, then in the user's cache, and is downloaded through scikit-learn if it is in neither. Downloads
-are checked against a known content before they are cached; files that you put there yourself are taken as they are.
+A set is read from ``<name>.npz`` (arrays ``X`` and ``y``) in the folder of the environment variable ULTRASPEC_DATA, or
+else in the user's cache, or else is downloaded through scikit-learn. Downloads are compared with a checksum before they
+are cached; files that users provide are not.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import uuid
 import warnings
 import zipfile
 import zlib
@@ -25,18 +24,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ultraspec.storage.atomic import write_whole
+
 Labelled = tuple[NDArray[Any], NDArray[np.int32]]
 
 
 class _Source(NamedTuple):
-    """What a set looks like, and where its public twin is."""
+    """Size and type of a set, and its public source."""
 
     rows: int
     classes: int
     dtype: type[np.integer]
-    first_class: str = ""  # how the public twin writes class 0
-    openml_id: int | None = None  # None: scikit-learn has a fetcher of its own, or there is no twin
-    sha256: str = ""  # of the content, see _checksum; empty: no public twin
+    first_class: str = ""  # name of class 0 in the public source
+    openml_id: int | None = None  # None: scikit-learn has a special function, or there is no public source
+    sha256: str = ""  # of the content, see _checksum; empty if there is no public source
 
 
 _SOURCES = {
@@ -60,37 +61,38 @@ PAPER_ROWS = MappingProxyType({name: source.rows for name, source in _SOURCES.it
 
 
 def load(name: str) -> Labelled:
-    """Load one of the paper's real sets, from disk if it is there and else from its public source.
+    """Load one of the paper's real sets from disk, or download it from its public source.
 
     Parameters
     ----------
     name : {"pendigits", "usps", "letters", "mnist", "covertype"}
+        Name of the set.
 
     Returns
     -------
     X : ndarray of shape (n_rows, n_features), uint8 or int16
         Features as stored.
     y : ndarray of shape (n_rows,), int32
-        Classes, from 0.
+        Classes, numbered from 0.
 
     Raises
     ------
     FileNotFoundError
-        For "usps" where no file is provided: the paper's 11,000 digits (1,100 per class) have no public twin.
+        For "usps" without a file: the paper's 11,000 digits (1,100 per class) have no public source.
     OSError
-        Where the download fails.
+        If the download fails.
     ValueError
-        For an unknown name, a damaged file, or a download with unexpected content (nothing is cached then).
+        For an unknown name, a damaged file, or a download with unexpected content, which is not cached.
 
     Notes
     -----
-    Order of places: ``$ULTRASPEC_DATA``; the cache (``$ULTRASPEC_CACHE``, else ``$XDG_CACHE_HOME/ultraspec``, else
-    ``~/.cache/ultraspec``); OpenML (32, 6 and 554) or scikit-learn's Covertype. The check of a download ignores the
-    order of rows, which differs between copies of these sets.
+    Sources, in this order: the folder ``$ULTRASPEC_DATA``; the cache (``$ULTRASPEC_CACHE``, else
+    ``$XDG_CACHE_HOME/ultraspec``, else ``~/.cache/ultraspec``); OpenML (32, 6 and 554) or scikit-learn's Covertype. The
+    checksum of a download does not depend on the order of the rows, which differs between copies of these sets.
 
     Examples
     --------
-    Bring a file of your own:
+    Provide a file:
 
     >>> import os, tempfile
     >>> from unittest.mock import patch
@@ -117,15 +119,16 @@ def load(name: str) -> Labelled:
         )
     X, y = _download(name)
     try:
-        _write(cache / f"{name}.npz", X, y)
-    except OSError as error:  # a read-only home is no reason to withhold the data
+        cache.mkdir(parents=True, exist_ok=True)
+        write_whole(cache / f"{name}.npz", lambda file: np.savez_compressed(file, X=X, y=y))
+    except OSError as error:  # such as a read-only home folder
         warnings.warn(f"{name} was downloaded but not cached: {error}", stacklevel=2)
     return X, y
 
 
 def _cache_folder() -> Path:
-    if own := os.environ.get("ULTRASPEC_CACHE"):
-        return Path(own).expanduser()
+    if folder := os.environ.get("ULTRASPEC_CACHE"):
+        return Path(folder).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "ultraspec"
 
 
@@ -140,7 +143,7 @@ def _read(path: Path) -> Labelled:
     try:
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
-            raise ValueError("it is a single array and not an archive of X and y")
+            raise ValueError("it is a single array, not an archive of X and y")
         with loaded as file:
             if missing := {"X", "y"} - set(file.files):
                 raise ValueError(f"it has no array {' and no array '.join(sorted(missing))}")
@@ -154,27 +157,15 @@ def _read(path: Path) -> Labelled:
     return np.ascontiguousarray(X), y.astype(np.int32)
 
 
-def _write(path: Path, X: NDArray[Any], y: NDArray[Any]) -> None:
-    """Write under another name and rename: a reader never meets half a file, nor does a crash leave one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            np.savez_compressed(file, X=X, y=y)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _download(name: str) -> Labelled:
     source = _SOURCES[name]
     try:
-        # scikit-learn's own cache would be a second copy, and would outlive a failed check
+        # in a temporary folder: scikit-learn's cache would be a second copy, also of content that fails the check
         with _status(f"ultraspec: downloading {name} ({source.rows:,} rows)"), TemporaryDirectory() as folder:
             features, classes = _fetch(source, folder)
-    except (OSError, ValueError) as error:  # ValueError: scikit-learn's word for a set withdrawn or damaged in transit
+    except (OSError, ValueError) as error:  # scikit-learn raises ValueError for withdrawn or damaged sets
         raise OSError(f"the download of {name} failed ({error}). {_how_to_provide(name)}") from error
-    with np.errstate(invalid="ignore"):  # NaN where none should be: the comparison below says so
+    with np.errstate(invalid="ignore"):  # NaN is found by the comparison below
         X = features.astype(source.dtype)
     y = _numbered(classes, source.first_class)
     if not np.array_equal(X, features) or _checksum(X, y) != source.sha256:
@@ -191,14 +182,14 @@ def _fetch(source: _Source, folder: str) -> tuple[NDArray[Any], NDArray[Any]]:
     if source.openml_id is None:
         X, y = fetch_covtype(data_home=folder, return_X_y=True)
     else:
-        # pandas parses many times faster but is not among our dependencies
+        # pandas parses many times faster but is not a dependency
         parser = "pandas" if find_spec("pandas") else "liac-arff"
         X, y = fetch_openml(data_id=source.openml_id, data_home=folder, return_X_y=True, as_frame=False, parser=parser)
     return np.asarray(X), np.asarray(y)
 
 
 def _numbered(classes: NDArray[Any], first: str) -> NDArray[np.int32]:
-    """Turn class names, digits or capital letters, into numbers from 0."""
+    """Convert class names, which are digits or capital letters, to numbers from 0."""
     if classes.dtype.kind in "biuf":
         return classes.astype(np.int32) - (ord(first) - ord("0"))
     names, which = np.unique(classes.astype(str), return_inverse=True)
@@ -206,15 +197,16 @@ def _numbered(classes: NDArray[Any], first: str) -> NDArray[np.int32]:
 
 
 def _checksum(X: NDArray[Any], y: NDArray[Any]) -> str:
-    """Hash the rows (little-endian int16, the class last), then their sorted hashes: row order does not count."""
+    """Hash each row (little-endian int16, the class last), then the sorted hashes: the order of rows is ignored."""
     rows = np.empty((len(X), X.shape[1] + 1), "<i2")
-    rows[:, :-1], rows[:, -1] = X, y
+    rows[:, :-1] = X
+    rows[:, -1] = y
     return hashlib.sha256(b"".join(sorted(hashlib.sha256(row).digest() for row in rows))).hexdigest()
 
 
 @contextmanager
 def _status(text: str) -> Iterator[None]:
-    """Show that something goes on; the fetchers report no bytes, so time is all there is to show."""
+    """Show the elapsed time; scikit-learn's functions do not report how much they have downloaded."""
     if not (sys.stderr.isatty() and find_spec("rich")):
         print(text, file=sys.stderr, flush=True)
         yield

@@ -1,11 +1,11 @@
 """Five synthetic 2-D sets: takes a name and a row count, gives points (float32) and classes (int32).
 
-They are *reconstructions* of the sets TB-1M, SF-2M, CC-5M, CG-10M and Flower-20M of the U-SPEC paper, whose own
-generators were never published. Their parameters were fitted to the points drawn in the paper's Figure 5, so scores
-on them compare with the printed ones only with that caveat stated.
+They are *reconstructions* of the sets TB-1M, SF-2M, CC-5M, CG-10M and Flower-20M of the U-SPEC paper, whose generators
+were never published. Their parameters were fitted to the points of the paper's Figure 5, so scores on them can be
+compared with those of the paper only approximately.
 
-Every class of every set is an arc, a straight stalk or a blob, and all three are one formula with different constants
-(see ``_fill``). A set is therefore just a table with one line per class.
+Every class of every set is an arc, a straight stalk or a blob, and all three have the same formula with different
+constants (see ``_fill``). A set is therefore a table with one line per class.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ultraspec._checks import check_integer
+
 Labelled = tuple[NDArray[np.float32], NDArray[np.int32]]
 
 CHUNK_ROWS = 1_000_000
-_STRIP_ROWS = 32_768  # the temporaries of one strip fit into a core's cache
+_STRIP_ROWS = 32_768  # drawn at a time, so that temporary arrays fit into the cache of a core
 
 
 class _Class(NamedTuple):
-    """One class of a set: its share of the rows and its place in the plane (angles in radians)."""
+    """One class of a set: its share of the rows and its shape in the plane (angles in radians)."""
 
     share: float
     x: float = 0.0  # centre
@@ -38,7 +40,7 @@ class _Class(NamedTuple):
     radial_noise: float = 0.0
     angular_noise: float = 0.0
     across_noise: float = 0.0
-    noise: float = 0.0  # the same in x and y
+    noise: float = 0.0  # standard deviation in x and in y
 
 
 def _two_bananas() -> list[_Class]:
@@ -48,7 +50,7 @@ def _two_bananas() -> list[_Class]:
 
 def _smiling_face() -> list[_Class]:
     def arc(x: float, y: float, radius: float, angle: float) -> _Class:
-        share = 0.95 * radius / (2.0 + 2.0 + 2.56)  # what the nose leaves, by length of the arc
+        share = 0.95 * radius / (2.0 + 2.0 + 2.56)  # in proportion to the length; the nose has the other 0.05
         return _Class(share, x, y, radius, angle, pi / 2, radial_noise=0.35, angular_noise=0.20 / radius)
 
     brows_and_mouth = [arc(2.58, -0.21, 2.0, pi / 2), arc(-2.58, -0.21, 2.0, pi / 2), arc(0.0, 0.165, 2.56, -pi / 2)]
@@ -105,23 +107,24 @@ PAPER_ROWS = MappingProxyType(
 
 
 def generate(name: str, n: int, random_state: Any = None) -> Labelled:
-    """Draw a reconstruction of one of the paper's synthetic sets, any number of rows.
+    """Generate a reconstruction of one of the paper's synthetic sets with any number of rows.
 
     Parameters
     ----------
     name : {"tb", "sf", "cc", "cg", "flower"}
         Two bananas (2 classes), smiling face (4), concentric circles (3), circles and gaussians (11), flower (13).
     n : int
-        Number of rows. The paper used the counts in ``datasets.N_ROWS``.
+        Number of rows. Those of the paper are in ``datasets.N_ROWS``.
     random_state : None, int, SeedSequence, Generator or RandomState
-        An int or a SeedSequence always gives the same points; a Generator or RandomState gives one draw as the seed
-        and so moves on; None is fresh every time.
+        An int or a SeedSequence gives the same points every time. From a Generator or RandomState a seed is drawn,
+        which changes its state. None gives different points every time.
 
     Returns
     -------
     X : ndarray of shape (n, 2), float32
+        Points.
     y : ndarray of shape (n,), int32
-        The class of each row, drawn at random: class counts vary as a sample's do.
+        Class of each row, drawn at random, so that the sizes of classes vary.
 
     Notes
     -----
@@ -135,8 +138,11 @@ def generate(name: str, n: int, random_state: Any = None) -> Labelled:
     >>> X.shape, X.dtype.name, y.max().item()
     ((1000, 2), 'float32', 2)
     """
-    classes, n, seed = _set_named(name), _whole(n, "n", least=1), seed_of(random_state)
-    X, y = np.empty((n, 2), np.float32), np.empty(n, np.int32)
+    classes = _set_named(name)
+    check_integer("n", n, least=1)
+    seed = seed_of(random_state)
+    X = np.empty((n, 2), np.float32)
+    y = np.empty(n, np.int32)
     for i, start in enumerate(range(0, n, CHUNK_ROWS)):
         rows = slice(start, start + CHUNK_ROWS)
         _fill(classes, _chunk_generator(seed, i), X[rows], y[rows])
@@ -144,19 +150,19 @@ def generate(name: str, n: int, random_state: Any = None) -> Labelled:
 
 
 def stream(name: str, n: int, random_state: Any = None, chunk_rows: int = CHUNK_ROWS) -> Iterator[Labelled]:
-    """Draw the same reconstructions block by block, for sets larger than memory.
+    """Generate a reconstruction of one of the paper's synthetic sets block by block, for sets larger than memory.
 
     Parameters
     ----------
     name, n, random_state
         As in `generate`.
     chunk_rows : int
-        Rows per block; the last one may be shorter. Another block size gives other points of the same kind.
+        Rows per block; the last block may have fewer. Another block size gives other points of the same distribution.
 
     Returns
     -------
     iterator of (X, y)
-        Block ``i`` equals ``chunk(name, len(y), seed_of(random_state), i)`` whatever the other blocks are.
+        Block ``i`` equals ``chunk(name, len(y), seed_of(random_state), i)`` and does not depend on other blocks.
 
     Examples
     --------
@@ -164,24 +170,26 @@ def stream(name: str, n: int, random_state: Any = None, chunk_rows: int = CHUNK_
     >>> [len(y) for X, y in datasets.stream("tb", 2500, random_state=0, chunk_rows=1000)]
     [1000, 1000, 500]
     """
-    # Everything is checked, and the seed drawn, here and not at the first block: a generator body would wait for it.
+    # Not a generator function, whose checks and seed would wait for the first block.
     _set_named(name)
-    n, chunk_rows, seed = _whole(n, "n", least=1), _whole(chunk_rows, "chunk_rows", least=1), seed_of(random_state)
-    starts = range(0, n, chunk_rows)
-    return (chunk(name, min(chunk_rows, n - start), seed, i) for i, start in enumerate(starts))
+    check_integer("n", n, least=1)
+    check_integer("chunk_rows", chunk_rows, least=1)
+    seed = seed_of(random_state)
+    starts = range(0, int(n), int(chunk_rows))
+    return (chunk(name, min(starts.step, starts.stop - start), seed, i) for i, start in enumerate(starts))
 
 
 def chunk(name: str, n_rows: int, seed: int, i: int) -> Labelled:
-    """Draw block ``i`` alone, for instance on another machine: it depends on the arguments and nothing else.
+    """Generate one block of `stream`, for instance on another machine.
 
     Parameters
     ----------
     name : str
         As in `generate`.
     n_rows : int
-        Rows of this block.
+        Number of rows of the block.
     seed : int
-        The set's seed; see `seed_of` for one made from a SeedSequence or a Generator.
+        Seed of the set; `seed_of` converts a SeedSequence or a Generator.
     i : int
         Number of the block, from 0.
 
@@ -198,20 +206,24 @@ def chunk(name: str, n_rows: int, seed: int, i: int) -> Labelled:
     >>> bool((X == blocks[2][0]).all())
     True
     """
-    n_rows = _whole(n_rows, "n_rows", least=1)
-    X, y = np.empty((n_rows, 2), np.float32), np.empty(n_rows, np.int32)
-    _fill(_set_named(name), _chunk_generator(_whole(seed, "seed", least=0), _whole(i, "i", least=0)), X, y)
+    classes = _set_named(name)
+    check_integer("n_rows", n_rows, least=1)
+    check_integer("seed", seed, least=0)
+    check_integer("i", i, least=0)
+    X = np.empty((n_rows, 2), np.float32)
+    y = np.empty(n_rows, np.int32)
+    _fill(classes, _chunk_generator(int(seed), int(i)), X, y)
     return X, y
 
 
 def seed_of(random_state: Any) -> int:
-    """Reduce any ``random_state`` to the one integer that `chunk` takes.
+    """Convert a ``random_state`` to an integer, as `chunk` needs it.
 
     Parameters
     ----------
     random_state : None, int, SeedSequence, Generator or RandomState
-        An int stays itself, a SeedSequence gives its first 128 bits (and is not changed), a Generator or RandomState
-        gives its next draw, None gives fresh entropy.
+        An int is returned as it is. A SeedSequence gives its first 128 bits and is not changed, a Generator or
+        RandomState gives its next draw, None gives a random seed.
 
     Returns
     -------
@@ -236,13 +248,14 @@ def seed_of(random_state: Any) -> int:
             "random_state must be None, an int, or a numpy SeedSequence, Generator or RandomState, "
             f"not {type(random_state).__name__}"
         )
-    return _whole(random_state, "random_state", least=0)
+    check_integer("random_state", random_state, least=0)
+    return int(random_state)
 
 
 def _fill(classes: list[_Class], rng: np.random.Generator, X: NDArray[np.float32], y: NDArray[np.int32]) -> None:
     """Draw classes into y and points into X.
 
-    One uniform number u runs along the curve of the class; two normal ones, v and w, blur it::
+    A uniform number u is the position along the curve of the class, two normal numbers v and w are the noise::
 
         r = radius + half_length u + radial_noise v        t = angle + half_angle u + angular_noise w
         x = centre + r e(t) + across_noise w e'(t) + noise (v, w)        e(t) = (cos t, sin t)
@@ -250,22 +263,24 @@ def _fill(classes: list[_Class], rng: np.random.Generator, X: NDArray[np.float32
     shares = np.cumsum([c.share for c in classes])
     table = np.array([c[1:] for c in classes], np.float32).T
     for start in range(0, len(y), _STRIP_ROWS):
-        strip, m = slice(start, start + _STRIP_ROWS), len(y[start : start + _STRIP_ROWS])
+        strip = slice(start, start + _STRIP_ROWS)
+        m = len(y[strip])
         which = np.searchsorted(shares[:-1], rng.random(m), side="right")
         u = 2 * rng.random(m, np.float32) - 1
         v, w = rng.standard_normal((2, m), np.float32)
         x0, y0, radius, angle, half_angle, half_length, radial, angular, across, noise = table.take(which, axis=1)
         r = radius + half_length * u + radial * v
         t = angle + half_angle * u + angular * w
-        e1, e2, across = np.cos(t), np.sin(t), across * w
+        e1, e2 = np.cos(t), np.sin(t)
+        across *= w
         X[strip, 0] = x0 + r * e1 - across * e2 + noise * v
         X[strip, 1] = y0 + r * e2 + across * e1 + noise * w
         y[strip] = which
 
 
 def _chunk_generator(seed: int, i: int) -> np.random.Generator:
-    # The tag keeps these streams apart from the children of SeedSequence(seed), which an estimator with the same
-    # random_state may spawn: sampling rows with the very numbers that drew them would not be random.
+    # The tag makes these streams differ from the children of SeedSequence(seed), which an estimator with the same
+    # random_state may spawn: sampling rows with the numbers that generated them would not be random.
     tag = int.from_bytes(b"data", "big")
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(tag, i)))
 
@@ -276,11 +291,3 @@ def _set_named(name: str) -> list[_Class]:
     if name not in _SETS:
         raise ValueError(f"unknown synthetic set {name!r}; known are {', '.join(map(repr, _SETS))}")
     return _SETS[name]
-
-
-def _whole(value: Any, name: str, least: int) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
-    return int(value)
