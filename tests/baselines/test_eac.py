@@ -26,8 +26,8 @@ def test_similarities_of_microclusters_are_those_of_rows(labels, engine):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_coassociation, "PIECE_BYTES", 1)
         patch.setattr(_coassociation, "BLOCK_PAIRS", 50)
-        ensemble, places = clusterings_of(labels, engine)
-        S = similarity_matrix(ensemble, None, "EAC", None, engine)
+        clusterings, places = clusterings_of(labels, engine)
+        S = similarity_matrix(clusterings, None, "EAC", None, engine)
     np.testing.assert_allclose(S[np.ix_(places, places)], coassociation(labels), rtol=1e-6)
     assert (S == S.T).all()
 

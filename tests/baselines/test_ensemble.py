@@ -327,13 +327,13 @@ def test_transposed_matrices_are_noticed(function):
 @given(labels=label_matrices())
 def test_counts_of_shared_rows(labels, engine):
     labels = labels[(labels >= 0).any(axis=1)]
-    ensemble, _ = clusterings_of(labels, engine)
+    clusterings, _ = clusterings_of(labels, engine)
     B = np.concatenate(
         [labels[:, [j]] == [c for c in np.unique(labels[:, j]) if c != -1] for j in range(labels.shape[1])], 1
     )
-    np.testing.assert_array_equal(ensemble.contingency(engine), B.T.astype(float) @ B)
-    np.testing.assert_array_equal(ensemble.sizes, B.sum(axis=0))
-    assert isinstance(ensemble, BaseClusterings)
+    np.testing.assert_array_equal(clusterings.contingency(engine), B.T.astype(float) @ B)
+    np.testing.assert_array_equal(clusterings.sizes, B.sum(axis=0))
+    assert isinstance(clusterings, BaseClusterings)
 
 
 def test_import_is_lazy():

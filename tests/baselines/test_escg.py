@@ -57,7 +57,7 @@ def test_rows_without_neighbors():
     assert (bipartite_embedding(scipy.sparse.csr_array((3, 3)), np.zeros(3, np.int32), 2) == 0).all()
 
 
-def test_small_pieces_do_not_become_clusters():
+def test_small_components_do_not_become_clusters():
     X, y = blobs(n=600, k=3)
     X = np.concatenate([X, [[1e3, 0, 0], [1e3, 1e-3, 0]]])  # a pair of outliers
     found = [ESCG(3, n_neighbors=20, n_supernodes=20, random_state=seed).fit_predict(X)[:-2] for seed in range(5)]

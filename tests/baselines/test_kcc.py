@@ -77,9 +77,9 @@ def empty(utility):
 
 
 def start(labels, k, seed, engine):
-    ensemble, places = clusterings_of(labels, engine)
-    k = min(k, len(ensemble))
-    return ensemble, places, np.sort(np.random.default_rng(seed).choice(len(ensemble), k, replace=False))
+    clusterings, places = clusterings_of(labels, engine)
+    k = min(k, len(clusterings))
+    return clusterings, places, np.sort(np.random.default_rng(seed).choice(len(clusterings), k, replace=False))
 
 
 @settings(max_examples=60)
@@ -93,8 +93,8 @@ def start(labels, k, seed, engine):
 def test_a_pass_is_that_of_the_definition(labels, k, utility, normalized, seed, engine):
     """Labels, objective and new centres after one pass over microclusters, from costs of all rows."""
     assume((labels >= 0).any(axis=1).all())
-    ensemble, places, chosen = start(labels, k, seed, engine)
-    points = UtilityPoints(ensemble, utility, normalized)
+    clusterings, places, chosen = start(labels, k, seed, engine)
+    points = UtilityPoints(clusterings, utility, normalized)
     found = lloyd(points, points.take(chosen), engine, max_iter=1)
     firsts = [int(np.flatnonzero(places == at)[0]) for at in chosen]
     D = costs(labels, [B[firsts] for B in blocks(labels)], utility, normalized)
@@ -113,8 +113,8 @@ def test_a_pass_is_that_of_the_definition(labels, k, utility, normalized, seed, 
 def test_costs_at_the_means_add_up_to_the_utility(labels, k, utility, seed, engine):
     """Of complete clusterings: less cost is more utility, sum_j p_j phi(m_j), whatever the labels."""
     assume((labels >= 0).all())
-    ensemble, places, chosen = start(labels, k, seed, engine)
-    points = UtilityPoints(ensemble, utility, normalized=False)
+    clusterings, places, chosen = start(labels, k, seed, engine)
+    points = UtilityPoints(clusterings, utility, normalized=False)
     means = lloyd(points, points.take(chosen), engine, max_iter=1)
     ours = means.labels[places]
     table, whole = points.costs(means.means)

@@ -55,14 +55,14 @@ def test_tiny_theta_leaves_the_surest_clusters(engine):
 @given(labels=label_matrices(), theta=st.sampled_from([0.2, 0.4, 1.0]))
 def test_embedding_is_that_of_all_rows(labels, theta, engine):
     assume((labels >= 0).any(axis=1).all())
-    ensemble, places = clusterings_of(labels, engine)
-    worth = cluster_certainty(ensemble, theta, engine)
-    n_vectors = min(8, ensemble.n_columns)
-    spectrum = transfer_cut.transfer_cut(ensemble.graph(engine, worth), n_vectors, 0.0)
+    clusterings, places = clusterings_of(labels, engine)
+    weights = cluster_certainty(clusterings, theta, engine)
+    n_vectors = min(8, clusterings.n_columns)
+    spectrum = transfer_cut.transfer_cut(clusterings.graph(engine, weights), n_vectors, 0.0)
     B = base_clusters(labels)[0] * index(labels, theta)
     eigenvalues, vectors = oracle.transfer_cut(oracle.reduced_affinity(B), n_vectors)
     np.testing.assert_allclose(spectrum.eigenvalues, np.clip(eigenvalues, 0, 1), atol=1e-5)
-    edges = ensemble.all_edges(engine, worth)
+    edges = clusterings.all_edges(engine, weights)
     for m in oracle.eigengroups(eigenvalues, gap=1e-2):
         ours = transfer_cut.lift(edges, spectrum.vectors[:, :m])[places]
         theirs = oracle.embedding(B, vectors[:, :m])
@@ -81,8 +81,8 @@ def test_unsure_clusterings_count_less(engine):
     random = np.random.default_rng(0)
     truth = np.arange(600) % 3
     labels = np.column_stack([truth] * 8 + [random.integers(3, size=600) for _ in range(4)])
-    worth = cluster_certainty(clusterings_of(labels, engine)[0], 0.4, engine)
-    assert worth[:24].min() > 5 * worth[24:].max()
+    weights = cluster_certainty(clusterings_of(labels, engine)[0], 0.4, engine)
+    assert weights[:24].min() > 5 * weights[24:].max()
     assert same_partition(lwgp(labels, 3, random_state=0), truth)
 
 

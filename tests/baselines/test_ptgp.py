@@ -38,21 +38,21 @@ def affinities(W, sizes, B, T):
     return S @ (B / B.sum(axis=0))
 
 
-def dense(ensemble):
-    return ensemble.memberships(slice(0, len(ensemble))).toarray().astype(float)
+def dense(clusterings):
+    return clusterings.memberships(slice(0, len(clusterings))).toarray().astype(float)
 
 
 @settings(max_examples=60)
 @given(labels=label_matrices(most_rows=30), K=st.integers(1, 6))
 def test_links_are_those_of_the_definition(labels, K, engine):
     assume((labels >= 0).any(axis=1).all())
-    ensemble, places = clusterings_of(labels, engine)
-    assume(len(ensemble) > 1)
-    K = min(K, len(ensemble) - 1)
+    clusterings, places = clusterings_of(labels, engine)
+    assume(len(clusterings) > 1)
+    K = min(K, len(clusterings) - 1)
     firsts = np.unique(places, return_index=True)[1]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_coassociation, "BLOCK_PAIRS", 40)
-        W = elite_neighbor_graph(ensemble, K, engine).toarray()
+        W = elite_neighbor_graph(clusterings, K, engine).toarray()
     A = pair_similarity(labels[firsts], lambda _, a, b: float(a == b)).astype(np.float32)
     np.testing.assert_allclose(W, links(A, K), rtol=1e-6)
 
@@ -61,26 +61,26 @@ def test_links_are_those_of_the_definition(labels, K, engine):
 @given(labels=label_matrices(most_rows=40), K=st.integers(1, 6), T=st.integers(1, 8), many=st.booleans())
 def test_affinities_are_those_of_the_dense_form(labels, K, T, many, engine):
     assume((labels >= 0).any(axis=1).all())
-    ensemble, _ = clusterings_of(labels, engine)
-    assume(len(ensemble) > 1)
-    W = elite_neighbor_graph(ensemble, min(K, len(ensemble) - 1), engine)
+    clusterings, _ = clusterings_of(labels, engine)
+    assume(len(clusterings) > 1)
+    W = elite_neighbor_graph(clusterings, min(K, len(clusterings) - 1), engine)
     with pytest.MonkeyPatch.context() as patch:
         module = trajectory_affinities.__globals__
         patch.setitem(module, "COLUMN_BYTES", module["COLUMN_BYTES"] if many else 1)
         patch.setitem(module, "WALKS", 64 if many else 3)
-        ours = trajectory_affinities(ensemble, W, T, engine)
-    theirs = affinities(W.toarray().astype(float), ensemble.weights, dense(ensemble), T)
+        ours = trajectory_affinities(clusterings, W, T, engine)
+    theirs = affinities(W.toarray().astype(float), clusterings.weights, dense(clusterings), T)
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-25)
 
 
 def test_isolated_microclusters(engine):
     """Rows that share no base cluster with any other have no links: their similarities are next to nothing."""
     labels = np.array([[0, 0], [0, 1], [1, 1], [7, 7], [8, 8]])
-    ensemble, _ = clusterings_of(labels, engine)
-    W = elite_neighbor_graph(ensemble, 1, engine)
+    clusterings, _ = clusterings_of(labels, engine)
+    W = elite_neighbor_graph(clusterings, 1, engine)
     assert W[[3, 4]].nnz == 0
-    ours = trajectory_affinities(ensemble, W, 2, engine)
-    theirs = affinities(W.toarray().astype(float), ensemble.weights, dense(ensemble), 2)
+    ours = trajectory_affinities(clusterings, W, 2, engine)
+    theirs = affinities(W.toarray().astype(float), clusterings.weights, dense(clusterings), 2)
     np.testing.assert_allclose(ours, theirs, rtol=1e-5)
     assert (ours[3:] == np.float32(1e-20)).all()
     assert len(set(ptgp(labels, 2, random_state=0))) == 2

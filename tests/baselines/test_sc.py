@@ -113,7 +113,7 @@ def test_graph(engine):
     assert neighbor_graph(ArrayRows(np.ones((4, 2), np.float32)), 2, "SC", engine)[1] == 1.0
 
 
-def pieces_graph(sizes, seed=0):
+def disconnected_graph(sizes, seed=0):
     random = np.random.default_rng(seed)
     blocks = []
     for size in sizes:
@@ -125,23 +125,23 @@ def pieces_graph(sizes, seed=0):
 
 
 @pytest.mark.parametrize("sizes", [(60,), (50, 9), (700, 5, 5), (800,), (40, 30, 2, 1)])
-def test_vectors_of_graphs_in_pieces(sizes):
-    W = pieces_graph(sizes)
+def test_eigenvectors_of_disconnected_graphs(sizes):
+    W = disconnected_graph(sizes)
     V, found = leading_eigenvectors(scipy.sparse.csr_array(W), 6, np.random.default_rng(0))
     assert found.tolist() == sorted(sizes, reverse=True)
     np.testing.assert_allclose(V.T @ V, np.eye(6), atol=1e-6)
     scale = 1 / np.sqrt(W.sum(axis=1) + 1e-10)
     values = np.linalg.eigvalsh(scale[:, None] * W * scale)[::-1][:6]
-    if 1 not in sizes:  # a row without neighbours is a piece, too, but its eigenvalue is zero
+    if 1 not in sizes:  # a row without neighbours is a component, too, but its eigenvalue is zero
         np.testing.assert_allclose(np.sort(np.diag(V.T @ (scale[:, None] * W * scale) @ V))[::-1], values, atol=1e-6)
 
 
-def test_more_pieces_than_clusters_are_told():
+def test_more_components_than_clusters_are_warned_of():
     X, _ = blobs(k=6)
     with pytest.warns(UserWarning, match="has 6 connected components, more than n_clusters=4"):
         model = SC(4, n_neighbors=60, random_state=0).fit(X)
     assert model.n_clusters_ == 4
-    V, _ = leading_eigenvectors(scipy.sparse.csr_array(pieces_graph((9, 7, 5, 3))), 2, np.random.default_rng(0))
+    V, _ = leading_eigenvectors(scipy.sparse.csr_array(disconnected_graph((9, 7, 5, 3))), 2, np.random.default_rng(0))
     assert sorted((V != 0).sum(axis=0)) == [7, 9]
 
 

@@ -31,9 +31,9 @@ def squares(P, centers):
 @given(labels=label_matrices(most_rows=40), k=st.integers(1, 5), seed=st.integers(0, 99))
 def test_a_pass_is_weighted_kmeans_on_all_rows(labels, k, seed, engine):
     assume((labels >= 0).any(axis=1).all())
-    ensemble, places = clusterings_of(labels, engine)
-    chosen = np.sort(np.random.default_rng(seed).choice(len(ensemble), min(k, len(ensemble)), replace=False))
-    points = DegreePoints(ensemble)
+    clusterings, places = clusterings_of(labels, engine)
+    chosen = np.sort(np.random.default_rng(seed).choice(len(clusterings), min(k, len(clusterings)), replace=False))
+    points = DegreePoints(clusterings)
     found = lloyd(points, points.take(chosen), engine, max_iter=1)
     P, w = points_of(labels)
     centers = P[[int(np.flatnonzero(places == at)[0]) for at in chosen]]

@@ -45,7 +45,7 @@ def name(request):
 
 def test_blobs_are_found(name):
     X, y = blobs()
-    # k-means needs several starts; LSC's first eigenvector is needed where the graph is in pieces
+    # k-means needs several starts; LSC's first eigenvector is needed where the graph is not connected
     options = {"KMeansLite": {"n_init": 10}, "EulerSC": {"n_init": 10}, "LSC": {"drop_first": False}}
     assert same_partition(make(name, 4, **options.get(name, {})).fit(X).labels_, y)
 
@@ -224,7 +224,7 @@ def test_nothing_heavy_is_imported_with_the_names():
         _ = baselines.SPEC
 
 
-# Memory guard
+# Memory limit
 
 
 def test_memory_is_refused_before_it_is_allocated(monkeypatch):
@@ -239,7 +239,7 @@ def test_memory_is_refused_before_it_is_allocated(monkeypatch):
     make("SC").fit(X)
 
 
-def test_guard_of_pairs(monkeypatch):
+def test_memory_limit_of_pairs(monkeypatch):
     check_pairs_memory("EAC", "pairs", 10, 10, "U-SENC")
     with pytest.raises(MemoryError, match=r"EAC needs 1\.5 GB for pairs, and its limit is 1\.0 GB\. Use U-SENC, pass"):
         check_pairs_memory("EAC", "pairs", 1_500_000_000, 10**9, "U-SENC")

@@ -46,10 +46,10 @@ def similarity(labels, decay):
 @given(labels=label_matrices(most_rows=20), decay=st.sampled_from([0.0, 0.5, 0.8, 1.0]))
 def test_similarities_are_those_of_the_definition(labels, decay, engine):
     assume((labels >= 0).any(axis=1).all())
-    ensemble, places = clusterings_of(labels, engine)
-    table = cluster_similarity(ensemble, decay, engine)
+    clusterings, places = clusterings_of(labels, engine)
+    table = cluster_similarity(clusterings, decay, engine)
     np.testing.assert_allclose(table, likeness(labels, decay), atol=1e-12)
-    S = similarity_matrix(ensemble, table, "WCT", None, engine)
+    S = similarity_matrix(clusterings, table, "WCT", None, engine)
     np.testing.assert_allclose(S[np.ix_(places, places)], similarity(labels, decay), atol=1e-6)
     assert (S == S.T).all()
 

@@ -12,8 +12,8 @@ def clusterings_of(labels, engine):
     """Microclusters of a label matrix without unassigned rows, and the microcluster of every row."""
     micro = microclusters.find(labels, engine)
     assert len(micro.assigned) == len(micro.columns)
-    ensemble = BaseClusterings(micro.columns, micro.weights, tuple(map(len, micro.values)))
-    return ensemble, micro.spread(np.arange(len(ensemble)), engine)
+    clusterings = BaseClusterings(micro.columns, micro.weights, tuple(map(len, micro.values)))
+    return clusterings, micro.spread(np.arange(len(clusterings)), engine)
 
 
 def base_clusters(labels):

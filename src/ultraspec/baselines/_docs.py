@@ -1,6 +1,6 @@
 """Docstrings of the baselines: every text that several of them share is written once, here.
 
-A docstring line that holds nothing but names in braces, such as ``{n_init, max_iter}``, stands for the texts of these
+A docstring line that holds only names in braces, such as ``{n_init, max_iter}``, stands for the texts of these
 names. The decorator `document` inserts them when the module is imported, so that `help`, Sphinx and doctest see the
 complete docstring.
 """

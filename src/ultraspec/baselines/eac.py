@@ -43,7 +43,7 @@ class EAC(EnsembleBaseline):
     4 M^2 bytes instead of O(N^2 m) and 8 N^2. M is a few thousand for data of few dimensions, whatever N is, and never
     more than N.
 
-    Similarities take only m + 1 values, so many merges are tied. Here the pair with the first row is merged first;
+    Similarities take only m + 1 values, so merges are often tied. Here the pair with the first row is merged first;
     other programs choose differently, and their clusters differ a little.
 
     The sources do not say which linkage the U-SPEC paper used (Fred and Jain propose single and average linkage; Huang
