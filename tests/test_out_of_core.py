@@ -38,7 +38,7 @@ def test_uspec_labels_are_those_of_rows_in_memory(d, neighbors, all_on_disk):
     X = np.random.default_rng(0).standard_normal((7000, d)) + 6 * np.random.default_rng(1).integers(0, 3, (7000, 1))
     options = {"n_representatives": 200, "neighbors": neighbors, "random_state": 0}
     there, here = USPEC(3, **options).fit(on_disk(X)), USPEC(3, **options).fit(X)
-    assert isinstance(there._edges, LazyEdges)
+    assert isinstance(there._fitted.edges, LazyEdges)
     assert isinstance(there.labels_, np.memmap)
     assert not isinstance(here.labels_, np.memmap)
     assert there.labels_.dtype == np.int32
@@ -107,7 +107,7 @@ def test_neighbours_are_kept_in_a_file_where_there_is_room(room, all_on_disk, mo
     monkeypatch.setattr(RepresentativeIndex, "measure", lambda *args: measured.append(1) or measure(*args))
     model = USPEC(3, n_representatives=200, random_state=0).fit(on_disk(X))
     assert bool(measured) == (room == 10**12)
-    assert model._edges.ids is None
+    assert model._fitted.edges.ids is None
     assert model.labels_.tobytes() == USPEC(3, n_representatives=200, random_state=0).fit(X).labels_.tobytes()
 
 

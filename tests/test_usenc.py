@@ -168,10 +168,10 @@ def test_confidence_of_further_rows(circles, consensus, tmp_path):
     again = loaded.cut(3, X[:3000])
     assert again.predict(X[:3000], return_confidence=True)[1].tobytes() == again.confidence_.tobytes()
     expected = np.zeros(1000)  # asked of the members one by one, by their majorities in the fit
-    for member, column in zip(model._models, model.base_labels_.T, strict=True):
+    for member, column in zip(model._fitted.members, model.base_labels_.T, strict=True):
         votes = np.zeros((column.max() + 1, 4))
         np.add.at(votes, (column, model.labels_), 1)
-        block = model._space.prepare_new(X[3000:], np.arange(1000))
+        block = model._fitted.preprocessor.prepare_new(X[3000:], np.arange(1000))
         expected += votes.argmax(axis=1)[member.label(block)] == labels
     np.testing.assert_allclose(confidence, expected / 8, rtol=1e-6)
 
@@ -219,7 +219,7 @@ def test_auto_finds_the_number_of_clusters():
 def test_pickles_hold_no_graph_and_can_be_cut(model, circles):
     X, _ = circles
     again = pickle.loads(pickle.dumps(model))
-    assert again._joint is None
+    assert again._fitted.consensus is None
     np.testing.assert_array_equal(again.predict(X[:500]), model.labels_[:500])
     np.testing.assert_array_equal(again.cut(2).labels_, model.cut(2).labels_)
 

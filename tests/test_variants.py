@@ -252,18 +252,18 @@ def test_wrong_options_are_refused(options, message, face):
 def test_average_joins_the_members_as_it_is_defined(face):
     X, _ = face
     model = USENC(4, n_estimators=4, consensus="average", random_state=0).fit(X)
-    first, base_labels = model._models[0], model.base_labels_
+    first, base_labels = model._fitted.members[0], model.base_labels_
     with ThreadEngine(1):
-        edges = first.edges(model._space.prepare(X))
+        edges = first.edges(model._fitted.preprocessor.prepare(X))
     T = np.zeros((len(X), len(first.index.representatives)))
     np.add.at(T, (np.arange(len(X))[:, None], edges.ids.astype(int)), edges.weights)
     labelings = [oracle.moved_labels(T, column, column.max() + 1) for column in base_labels.T]
     masses = first.partition.spectrum.degrees / first.partition.spectrum.degrees.sum()
     C = oracle.co_association(labelings[:1], masses)  # literal, and slow: one member stands for its own groups
-    tree = model._consensus.tree
+    tree = model._fitted.partition.tree
     assert tree.n_leaves == len(masses)
     assert np.isclose(tree.heights[0], tree.heights.max())
-    sums = oracle.vote(T, model._consensus.groups)
+    sums = oracle.vote(T, model._fitted.partition.groups)
     clear = np.sort(sums, axis=1)[:, -1] - np.sort(sums, axis=1)[:, -2] > 1e-5
     np.testing.assert_array_equal(model.labels_[clear], sums.argmax(axis=1)[clear])
     assert (C.max(axis=1) > 0).all()

@@ -244,3 +244,12 @@ def join_names(names: Iterable[Any]) -> str:
     shown = [repr(name) for name in names]
     more = f", ... ({len(shown)} in all)" if len(shown) > MOST_SHOWN else ""
     return ", ".join(shown[:MOST_SHOWN]) + more
+
+
+MOST_SEED = 2**4096
+
+
+def is_entropy(value: Any) -> bool:
+    """Return whether a value can be the entropy of a seed sequence: one non-negative integer or a few."""
+    numbers_ = value if isinstance(value, list) else [value]
+    return 1 <= len(numbers_) <= 64 and all(type(number) is int and 0 <= number <= MOST_SEED for number in numbers_)

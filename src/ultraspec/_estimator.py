@@ -1,30 +1,36 @@
-"""What the estimators share: parameter checks, progress, and passes over the rows that a user gives."""
+"""What the estimators share, and the one read-only view of a fitted estimator that all tools use, `fitted`."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
-from ultraspec._checks import check_choice, check_clusters, check_integer, check_jobs, check_number
+from ultraspec._checks import check_choice, check_clusters, check_integer, check_jobs, check_number, seed_sequence
 from ultraspec._input import open_input
-from ultraspec.engines.callbacks import CallbackSupport, report_to_callbacks
-from ultraspec.engines.progress import Console, Reporter
-from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Block, Rows, Span
-from ultraspec.spectral.preprocess import NewRows, Preprocessor, survey
+from ultraspec.engines.callbacks import CallbackReporter, CallbackSupport
+from ultraspec.engines.fingerprint import describe_data
+from ultraspec.engines.progress import Reporter, reporter_for
+from ultraspec.engines.threads import ThreadEngine, engine_for
+from ultraspec.rows import Block, Rows, Scaling, Span
+from ultraspec.spectral.edges import Edges, LazyEdges
+from ultraspec.spectral.model import Model, RowModel
+from ultraspec.spectral.model_checks import MOST_REPRESENTATIVES
+from ultraspec.spectral.partition import Partition, embed_all
+from ultraspec.spectral.preprocess import Preprocessor, UnseenRows
+from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
 from ultraspec.storage.spool import Together
 
-MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would need 34 GB by then
-
-
-ROWS_LOOKED_AT = 32  # at either end, to know the fitted rows again
-LEAST_ALIKE = 0.75  # of them: another processor may round a tie the other way
+ROWS_REMEMBERED = 32  # at each end, to recognise the fitted rows
+LEAST_EQUAL = 0.75  # share of them that must be equal: another processor may round a tie the other way
 
 SET_ON_INPUT = ("n_features_in_", "feature_names_in_", "scaling_")  # attributes that change before a fit succeeds
 
@@ -32,10 +38,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def all_or_nothing(fit: F) -> F:
-    """Let a fit that fails, or is interrupted, leave the estimator as it was: fitted before or not."""
+    """Decorate `fit`: one that fails or is interrupted leaves the estimator as it was, fitted before or not."""
 
     @functools.wraps(fit)
-    def careful(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def careful_fit(self: Any, *args: Any, **kwargs: Any) -> Any:
         state = vars(self)
         before = {name: state[name] for name in SET_ON_INPUT if name in state}
         try:
@@ -46,33 +52,126 @@ def all_or_nothing(fit: F) -> F:
             state.update(before)
             raise
 
-    return careful  # type: ignore[return-value]
+    return careful_fit  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """State of a fitted estimator: a read-only view for model files, figures, reports and the command line.
+
+    Attributes
+    ----------
+    model : Model or EnsembleModel
+        Labels and embeds preprocessed rows.
+    preprocessor : Preprocessor
+        Turns raw rows into preprocessed rows.
+    n_rows : int
+        Number of rows that were fitted.
+    n_iter : int
+        Iterations of the k-means that gave the labels.
+    labels_seed : SeedSequence
+        Seed of the labels, for other cuts.
+    fingerprint : ndarray of uint16, or None
+        Marks of the first and the last rows, to recognise them.
+    edges : Edges, LazyEdges or None
+        Edges of the fitted rows of `USPEC`. Neither pickles nor model files store them.
+    consensus : ConsensusMethod or None
+        What `USENC` computes for the fitted rows. Neither pickles nor model files store it.
+    source : Rows or None
+        The fitted rows of `USENC`, if they are on a cluster. Neither pickles nor model files store them.
+    """
+
+    model: RowModel
+    preprocessor: Preprocessor
+    n_rows: int
+    n_iter: int
+    labels_seed: np.random.SeedSequence
+    fingerprint: npt.NDArray[np.uint16] | None = None
+    edges: Edges | LazyEdges | None = None
+    consensus: Any = None
+    source: Rows | None = None
+
+    @property
+    def partition(self) -> Partition:
+        """Clusters of what the rows have edges to."""
+        return self.model.partition
+
+    @property
+    def members(self) -> Sequence[Model]:
+        """The U-SPEC models: one of `USPEC`, all members of `USENC`."""
+        return self.model.members
+
+    @property
+    def seed(self) -> int | None:
+        """The integer that repeats the fit as `random_state`, also if that was None; None for a generator."""
+        entropy = self.labels_seed.entropy
+        return entropy if isinstance(entropy, int) else None
+
+    @property
+    def stored_edges(self) -> Edges | None:
+        """Edges of the fitted rows to the first model's representatives, if they are in memory."""
+        return self.edges if isinstance(self.edges, Edges) else None
+
+    def embed_fitted_rows(self, engine: ThreadEngine) -> npt.NDArray[np.float32]:
+        """Embed the fitted rows without searching their neighbours again."""
+        if self.edges is not None:
+            return embed_all(self.edges, self.partition, engine)
+        embedding: npt.NDArray[np.float32] = self.consensus.embed(self.partition, engine)
+        return embedding
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without what grows with the rows, for pickles."""
+        return {**vars(self), "edges": None, "consensus": None, "source": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+
+def fitted(model: RowEstimator) -> Fitted:
+    """Return the state of a fitted estimator; raise NotFittedError if it is not fitted."""
+    check_is_fitted(model)
+    return model._fitted
+
+
+def check_parameters(model: RowEstimator) -> None:
+    """Raise ValueError or TypeError unless the parameters of an estimator are valid."""
+    model._check_parameters()
+
+
+def restore_fitted(
+    model: RowEstimator, state: Fitted, n_features: int, names: Sequence[str] | None, scaling: Scaling | None
+) -> None:
+    """Make an estimator a fitted one, from the parts that model files store."""
+    model.n_features_in_ = n_features
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    model.scaling_ = scaling
+    model._set_fitted(state)
 
 
 class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
-    """Base of all estimators: progress, and the input they take."""
+    """Base of all estimators, baselines too: progress, and checks of their input."""
 
-    _scales_new_rows: ClassVar[bool] = (
-        False  # whether there are methods that take new rows, and scale them as the fitted
-    )
-
-    _takes_dask: ClassVar[bool] = False
-
-    def _wanted_clusters(self, rows: Rows) -> int:
-        """`n_clusters`, or 1 where it is "auto"; raises if there are fewer rows."""
-        wanted = 1 if self.n_clusters == "auto" else int(self.n_clusters)
-        if rows.n_rows < wanted:
+    def _least_clusters(self, rows: Rows) -> int:
+        """Return `n_clusters`, or 1 if it is "auto"; raise ValueError if there are fewer rows."""
+        n_clusters = 1 if self.n_clusters == "auto" else int(self.n_clusters)
+        if rows.n_rows < n_clusters:
             raise ValueError(
-                f"n_samples={rows.n_rows} rows cannot make n_clusters={wanted} clusters. "
+                f"n_samples={rows.n_rows} rows cannot form n_clusters={n_clusters} clusters. "
                 "Pass more rows or a smaller n_clusters."
             )
-        return wanted
+        return n_clusters
 
     def _console(self) -> Reporter:
-        return Console(type(self).__name__) if self.verbose else Reporter()
+        """Return the reporter that `report_to` or `verbose` chooses."""
+        return reporter_for(type(self).__name__, verbose=bool(self.verbose))
 
     def _reporter(self) -> Reporter:
-        return report_to_callbacks(self, self._console())
+        """Return the reporter of a fit, which informs the callbacks of scikit-learn, too."""
+        reporter = self._console()
+        if getattr(self, "_skl_callbacks", None) or hasattr(self, "_parent_callback_ctx"):
+            return CallbackReporter(self, self._init_callback_context(max_subtasks=None), reporter)
+        return reporter
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -81,39 +180,40 @@ class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
 
 class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowClusterer):
-    """Base of the estimators that label and embed new rows, too."""
+    """Base of the estimators that label and embed new rows."""
 
-    _scales_new_rows: ClassVar[bool] = True
-    _takes_dask: ClassVar[bool] = True
     _per_row: ClassVar[tuple[str, ...]] = ("labels_",)  # fitted attributes that grow with the rows
-    _space: Preprocessor
-    _n_rows: int
-    _labels_seed: np.random.SeedSequence
+    _fitted: Fitted
+    n_features_in_: int
+    scaling_: Scaling | None
 
-    if not TYPE_CHECKING:  # a type checker would let any name pass
+    if not TYPE_CHECKING:  # a type checker would accept any name
 
         def __getattr__(self, name: str) -> Any:
-            """Say of what a model file leaves out how to get it; raise for other names what was raised before."""
+            """Raise an informative AttributeError for fitted attributes that model files do not store."""
             if name in (*self._per_row, "fit_profile_") and "n_clusters_" in vars(self):
                 instead = {"labels_": "predict(X)", "fit_profile_": "fit(X)"}
                 raise AttributeError(
-                    f"This {type(self).__name__} comes from a file, and model files keep nothing of a fit's rows and "
-                    f"run, so there is no {name}. With the rows that were fitted, call "
-                    f"model.{instead.get(name, f'cut({self.n_clusters_}, X).{name}')}.",
+                    f"This {type(self).__name__} comes from a file, and model files do not store {name}. With the "
+                    f"rows that were fitted, call model.{instead.get(name, f'cut({self.n_clusters_}, X).{name}')}.",
                     name=name,
                     obj=self,
                 )
             return object.__getattribute__(self, name)
 
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise ValueError or TypeError unless all parameters are valid."""
+
     def _check_graph_parameters(self) -> None:
-        """Check the number of clusters and the parameters that choose the graph of rows and representatives."""
+        """Check the number of clusters and the parameters that define the graph of rows and representatives."""
         check_clusters(self.n_clusters)
         check_integer("n_representatives", self.n_representatives, least=1, most=MOST_REPRESENTATIVES)
         check_integer("n_neighbors", self.n_neighbors, least=1)
         if self.n_neighbors > self.n_representatives:
             raise ValueError(
-                f"n_neighbors={self.n_neighbors} is more than n_representatives={self.n_representatives}: each row is "
-                "tied to its nearest representatives. Lower n_neighbors or raise n_representatives."
+                f"n_neighbors={self.n_neighbors} is more than n_representatives={self.n_representatives}: each row has "
+                "edges to its nearest representatives. Lower n_neighbors or raise n_representatives."
             )
         for name in ("candidate_factor", "neighborhood_factor", "n_init", "max_iter"):
             check_integer(name, getattr(self, name), least=1)
@@ -123,82 +223,99 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         check_number("regularization", self.regularization, least=0.0)
         check_jobs(self.n_jobs)
 
-    def _check_cut(self, n_clusters: Any, most: int, what: str = "eigenvectors") -> None:
-        """Refuse more clusters than there is of what they are made of."""
+    def _check_cut(self, n_clusters: Any, *, has_tree: bool) -> None:
+        """Raise ValueError if the model has too few eigenvectors, or leaves of its tree, for `n_clusters`."""
         check_integer("n_clusters", n_clusters, least=1)
+        p, n_vectors = self._fitted.partition.spectrum.vectors.shape
+        most, what = (p, "representatives") if has_tree else (n_vectors, "eigenvectors")
         if n_clusters > most:
+            more = " and more of them" if has_tree else ""
             raise ValueError(
                 f"This model keeps {most} {what}, too few for n_clusters={n_clusters}. "
-                f"Fit anew with n_clusters={n_clusters}" + (" and more of them." if what != "eigenvectors" else ".")
+                f"Fit again with n_clusters={n_clusters}{more}."
             )
+
+    @contextlib.contextmanager
+    def _open_run(
+        self, rows: Rows, parameters: dict[str, Any]
+    ) -> Iterator[tuple[ThreadEngine, Checkpoint | NoCheckpoint, np.random.SeedSequence]]:
+        """Open what a fit runs on: the engine, the checkpoint and the seed.
+
+        `parameters` are those that determine the results: a checkpoint is valid for these only.
+        """
+        reporter = self._reporter()
+        with engine_for(rows, self.n_jobs, reporter) as engine:
+            if self.checkpoint is None:
+                yield engine, NoCheckpoint(), seed_sequence(self.random_state)
+            else:
+                seed = None if self.random_state is None else seed_sequence(self.random_state)
+                with reporter.phase("checkpoint"):
+                    facts = {"data": describe_data(rows, engine), "parameters": parameters}
+                with Checkpoint.open(self.checkpoint, facts, seed) as checkpoint:
+                    yield engine, checkpoint, checkpoint.seed
+            reporter.close()
 
     def _open_fitted(self, X: Any) -> Rows:
-        """Row source of the rows that were fitted."""
+        """Return the row source of the rows that were fitted; raise ValueError if X holds other rows."""
         rows = open_input(self, X, reset=False)
-        if rows.n_rows != self._n_rows:
-            raise ValueError(f"X has {rows.n_rows} rows, but {self._n_rows} rows were fitted. Pass the same rows.")
-        kept = vars(self).get("_fingerprint")
-        if kept is not None and (self._look_at(rows) == kept).all(axis=1).mean() < LEAST_ALIKE:
-            raise ValueError(
-                "X does not hold the rows that were fitted, but others. Pass the same rows in the same order; of other "
-                "rows, predict gives the clusters."
-            )
+        state = self._fitted
+        if rows.n_rows != state.n_rows:
+            raise ValueError(f"X has {rows.n_rows} rows, but {state.n_rows} rows were fitted. Pass the same rows.")
+        if state.fingerprint is not None:
+            equal = self._fingerprint(rows, state) == state.fingerprint
+            if equal.all(axis=1).mean() < LEAST_EQUAL:
+                raise ValueError(
+                    "X does not hold the rows that were fitted. Pass the same rows in the same order; predict labels "
+                    "other rows."
+                )
         return rows
 
-    @abstractmethod
-    def _marks(self, block: Block) -> npt.NDArray[Any]:
-        """What tells prepared rows from others, a few whole numbers for each."""
-
-    def _look_at(self, rows: Rows) -> npt.NDArray[np.uint16]:
-        """What the model sees in the first and the last rows: others, however like them, look different."""
+    def _fingerprint(self, rows: Rows, state: Fitted) -> npt.NDArray[np.uint16]:
+        """Return the marks of the first and the last rows, which recognise them."""
         n = rows.n_rows
-        spans = (0, min(n, ROWS_LOOKED_AT)), (max(0, n - ROWS_LOOKED_AT), n)
-        return np.concatenate([self._marks(self._prepare_new(rows, span)) for span in spans]).astype(np.uint16)
+        ends = (0, min(n, ROWS_REMEMBERED)), (max(0, n - ROWS_REMEMBERED), n)
+        unseen = self._unseen(rows, state.preprocessor)
+        return np.concatenate([state.model.marks(unseen.read(*span)) for span in ends]).astype(np.uint16)
+
+    @abstractmethod
+    def _set_fitted(self, state: Fitted) -> None:
+        """Set the state and all fitted attributes that do not grow with the rows."""
+
+    def _finish_fit(self, state: Fitted, rows: Rows, reporter: Reporter) -> None:
+        """Set the state, with the fingerprint of the rows, and the profile of the fit."""
+        self._set_fitted(replace(state, fingerprint=self._fingerprint(rows, state)))
+        self.fit_profile_ = reporter.profile
 
     @property
-    def _seed(self) -> int | None:
-        """The number that repeats the fit as `random_state`, also where that was None; None for a generator."""
-        entropy = self._labels_seed.entropy
-        return entropy if isinstance(entropy, int) else None
+    def _n_features_out(self) -> int:
+        """Dimensions of the embedding, for scikit-learn."""
+        return self._fitted.partition.n_vectors
 
-    def _survey(
-        self,
-        rows: Rows,
-        seed: np.random.SeedSequence,
-        engine: ThreadEngine,
-        numbers: npt.NDArray[np.int64] | None = None,
-    ) -> Preprocessor:
-        names = getattr(self, "feature_names_in_", None)
-        return survey(rows, self.metric, np.random.default_rng(seed), engine, names, numbers)
-
-    def _new_rows(self, rows: Rows, space: Preprocessor) -> NewRows:
-        """Rows that may not have been surveyed, checked and prepared as they are read."""
-        return NewRows(rows, space, getattr(self, "feature_names_in_", None))
-
-    def _prepare_new(self, rows: Rows, span: tuple[int, int]) -> Block:
-        """A block of rows that may not have been fitted, checked and prepared."""
-        return self._new_rows(rows, self._space).read(*span)
+    def _unseen(self, rows: Rows, preprocessor: Preprocessor) -> UnseenRows:
+        """Return rows that may not have been fitted, checked and preprocessed as they are read."""
+        return UnseenRows(rows, preprocessor, getattr(self, "feature_names_in_", None))
 
     def _map_rows(self, rows: Rows, function: Callable[[Block], Any], dtype: Any, width: int | None = None) -> Any:
-        """What `function` makes of prepared rows, block by block: a value or `width` values for each.
+        """Apply `function` to preprocessed rows, block by block: it returns a value or `width` values per row.
 
-        An array, or for rows on a cluster a Dask array that is computed when it is asked for. A list of types stands
-        for as many values, and arrays.
+        Return an array, or for rows on a cluster a Dask array that is computed when it is needed. If `dtype` is a list
+        of types, `function` returns a tuple of values, and the result is a tuple of arrays.
         """
-        new = self._new_rows(rows, self._space)
+        unseen = self._unseen(rows, self._fitted.preprocessor)
         if rows.remote:
-            from ultraspec.rows.dask import map_lazily
+            from ultraspec.rows.dask import map_lazily  # needs Dask, which is optional
 
-            return map_lazily(new, function, dtype, width, type(self).__name__.lower())
-        many = dtype if isinstance(dtype, list) else [dtype]
-        arrays = [np.empty(rows.n_rows if width is None else (rows.n_rows, width), dtype=each) for each in many]
+            return map_lazily(unseen, function, dtype, width, type(self).__name__.lower())
+        types = dtype if isinstance(dtype, list) else [dtype]
+        shape = rows.n_rows if width is None else (rows.n_rows, width)
+        arrays = [np.empty(shape, dtype=each) for each in types]
         out: Any = Together(*arrays) if isinstance(dtype, list) else arrays[0]
 
         def run(block: Block, span: Span) -> None:
             out[slice(*span)] = function(block)
 
         with ThreadEngine(self.n_jobs) as engine:
-            engine.map_rows(new, run)
+            engine.map_rows(unseen, run)
         return tuple(arrays) if isinstance(dtype, list) else out
 
     def __sklearn_tags__(self) -> Any:

@@ -204,17 +204,23 @@ def open_rows(
         return ScaledRows(rows, measure_scaling(rows, engine))
 
 
-def open_input(estimator: Any, X: Any, *, reset: bool) -> Rows:
+def open_input(estimator: Any, X: Any, *, reset: bool, predicts: bool = True) -> Rows:
     """Row source of what a user passes as X; sets or checks the estimator's feature count and names.
 
     Arrays are neither copied nor cast here, and not looked at for NaN: the passes over blocks do that. Rows for an
-    estimator that was fitted on scaled ones (see `ultraspec.rows.scaled`) come scaled.
+    estimator that was fitted on scaled ones (see `ultraspec.rows.scaled`) come scaled. An estimator that does not label
+    new rows (`predicts` is False) needs no scaling of them, and takes no rows on a cluster.
     """
     kind, scaling = type(estimator).__name__, vars(estimator).get("scaling_")
+    if is_lazy(X) and not predicts:
+        raise TypeError(
+            f"{kind} does not run on Dask; USPEC and USENC do. Pass X.compute() if it fits in memory, or open_rows of "
+            "its files."
+        )
     if reset:
         rows = _open(estimator, X, reset=True)
         found = rows.scaling if isinstance(rows, ScaledRows) else None
-        if estimator._scales_new_rows:
+        if predicts:
             estimator.scaling_ = found
         if scaling is not None and found is None:
             warn_user(
@@ -262,11 +268,6 @@ def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
 def _open_dask(estimator: Any, X: Any, *, reset: bool) -> Rows:
     from ultraspec.rows.dask import open_dask
 
-    if not estimator._takes_dask:
-        raise TypeError(
-            f"{type(estimator).__name__} does not run on Dask; USPEC and USENC do. Pass X.compute() if it fits in "
-            "memory, or open_rows of its files."
-        )
     rows = open_dask(X, count=reset)
     if not reset:
         return _match_features(estimator, rows)

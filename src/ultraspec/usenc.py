@@ -1,8 +1,9 @@
-"""U-SENC, ultra-scalable ensemble clustering: the estimator, its members and their consensus in order."""
+"""U-SENC, ultra-scalable ensemble clustering: the estimator, which calls the phases of the paper in order."""
 
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -11,27 +12,26 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec._checks import check_checkpoint, check_choice, check_integer, check_range
-from ultraspec._estimator import RowEstimator, all_or_nothing
+from ultraspec._estimator import Fitted, RowEstimator, all_or_nothing
 from ultraspec._input import open_input
 from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.engines.threads import ThreadEngine, engine_for
-from ultraspec.ensemble.combine import warn_if_alone
-from ultraspec.ensemble.joint import JOINTS, Ensemble, Joined, Joint, Placement
+from ultraspec.ensemble.consensus import Consensus, ConsensusMethod, Ensemble, warn_if_single
 from ultraspec.ensemble.members import (
     BASE_CLUSTERS,
-    Recipe,
+    MemberOptions,
     base_labels,
-    gather_members,
+    generate_members,
     label_members,
     prepare,
-    small_labels,
 )
-from ultraspec.rows import Block, Rows, is_lazy
-from ultraspec.spectral.partition import Partition, VotePartition
-from ultraspec.storage.checkpoint import resume
+from ultraspec.ensemble.methods import CONSENSUS_METHODS
+from ultraspec.ensemble.predict import EnsembleModel
+from ultraspec.rows import Rows, is_lazy
+from ultraspec.spectral.preprocess import Preprocessor
 from ultraspec.storage.spool import as_array
 
-CLUSTERS_IF_AUTO = 10  # that members are to tell apart where the number is not known
+CLUSTERS_IF_AUTO = 10  # number of clusters that n_clusters="auto" is taken for when members are chosen
 
 
 class USENC(RowEstimator):
@@ -152,7 +152,6 @@ class USENC(RowEstimator):
     """
 
     _per_row = ("labels_", "base_labels_", "confidence_")
-    _source: Rows | None = None  # rows on a cluster, which cost nothing to hold
 
     def __init__(
         self,
@@ -205,9 +204,9 @@ class USENC(RowEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-            Any numeric type and memory order; read-only and memory-mapped arrays are not copied.
+            Rows of any numeric type and memory order; read-only and memory-mapped arrays are not copied.
         y : Ignored
-            For the interface.
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -216,57 +215,58 @@ class USENC(RowEstimator):
         """
         self._check_parameters()
         rows = open_input(self, X, reset=True)
-        wanted = self._wanted_clusters(rows)
-        recipe = Recipe.of(self, rows.n_rows, CLUSTERS_IF_AUTO if self.n_clusters == "auto" else wanted)
-        reporter = self._reporter()
-        with (
-            engine_for(rows, self.n_jobs, reporter) as engine,
-            resume(self.checkpoint, self.random_state, rows, recipe.describe(), engine) as (seed, checkpoint),
-        ):
+        n_clusters = self._least_clusters(rows)
+        expected = CLUSTERS_IF_AUTO if self.n_clusters == "auto" else n_clusters
+        options = MemberOptions.of(self, rows.n_rows, expected)
+        with self._open_run(rows, options.describe()) as (engine, checkpoint, seed):
+            phase = engine.reporter.phase
             seeds = seed.spawn(3)
-            with reporter.phase("survey"):
-                space = self._survey(rows, seeds[0], engine)
-                prepared = prepare(rows, space, engine)
-            with reporter.phase("members"):
-                own_seeds = seeds[1].spawn(self.n_estimators)
-                models, labels = gather_members(prepared, recipe, own_seeds, checkpoint, engine)
-            with reporter.phase("consensus"):
+
+            with phase("survey"):  # check the rows and choose the scale of float32
+                names = getattr(self, "feature_names_in_", None)
+                preprocessor = Preprocessor.fit(rows, self.metric, np.random.default_rng(seeds[0]), engine, names)
+                prepared = prepare(rows, preprocessor, engine)
+
+            with phase("members"):  # section 3.2.1, ensemble generation
+                member_seeds = seeds[1].spawn(self.n_estimators)
+                models, labels = generate_members(prepared, options, member_seeds, checkpoint, engine)
+
+            with phase("consensus"):  # section 3.2.2, consensus function
                 members = Ensemble(models, labels, prepared)
-                warn_if_alone(members.sizes, self.n_clusters)
-                joint = JOINTS[self.consensus].build(members, self.n_clusters, self.regularization, engine)
-                joined = joint.cut(self.n_clusters, self.n_init, self.max_iter, seeds[2], engine)
-            reporter.close()
-        self._space, self._models, self._joint = space, models, joint
-        self._labels_seed, self._n_rows = seeds[2], rows.n_rows
-        self._label_type = np.dtype(recipe.label_type)
-        self._source = rows if rows.remote else None
+                warn_if_single(members.sizes, self.n_clusters)
+                method = CONSENSUS_METHODS[self.consensus].build(members, self.n_clusters, self.regularization, engine)
+                result = method.cut(self.n_clusters, self.n_init, self.max_iter, seeds[2], engine)
+        model = EnsembleModel(models, result.partition, result.majority, options.label_type)
+        source = rows if rows.remote else None
+        state = Fitted(model, preprocessor, rows.n_rows, result.n_iter, seeds[2], consensus=method, source=source)
+        self._finish_fit(state, rows, engine.reporter)
         self._set_base_labels(as_array(labels), rows)
-        self._keep_joined(joined, rows)
-        self.fit_profile_ = reporter.profile
-        self._fingerprint = self._look_at(rows)
+        self._set_labels(result, rows)
         return self
 
     def predict(self, X: Any, *, return_confidence: bool = False) -> Any:
-        """Cluster of each row of X, also of rows that were not fitted: members label it, the consensus places it.
+        """Label the rows of X, which need not have been fitted: members label them, the consensus assigns a cluster.
 
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
             Rows.
         return_confidence : bool, default=False
-            Give the share of the ensemble that backs each label too, as `confidence_` does for fitted rows.
+            Also return the share of the ensemble that supports each label, like `confidence_` for fitted rows.
 
         Returns
         -------
-        ndarray of shape (n_samples,), int32, or a pair of it and such an ndarray of float32
+        ndarray of shape (n_samples,), int32, or a tuple of it and an ndarray of shape (n_samples,), float32
+            Cluster of each row, and the confidence in it.
         """
         check_is_fitted(self)
-        rows, place = open_input(self, X, reset=False), self._placement
-        wanted = (place.label_backed, [np.int32, np.float32]) if return_confidence else (place.label, np.int32)
-        return self._map_rows(rows, *wanted)
+        rows = open_input(self, X, reset=False)
+        if return_confidence:
+            return self._map_rows(rows, self._model.label_with_confidence, [np.int32, np.float32])
+        return self._map_rows(rows, self._model.label, np.int32)
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
-        """Embedding of X by the consensus: rows of unit length, in which the clusters are compact.
+        """Compute the embedding of X by the consensus: rows of unit length, in which the clusters are compact.
 
         Parameters
         ----------
@@ -276,12 +276,13 @@ class USENC(RowEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_clusters), float32
+            Embedded rows.
         """
         check_is_fitted(self)
-        return self._map_rows(open_input(self, X, reset=False), self._placement.lift, np.float32, self._n_features_out)
+        return self._map_rows(open_input(self, X, reset=False), self._model.embed, np.float32, self._n_features_out)
 
     def cut(self, n_clusters: int, X: Any = None, *, consensus: str | None = None) -> USENC:
-        """The same members joined to another number of clusters, without fitting again.
+        """Combine the same members into another number of clusters, without fitting again.
 
         Parameters
         ----------
@@ -289,15 +290,15 @@ class USENC(RowEstimator):
             Number of clusters, up to 60 (or what was fitted, if more); with consensus="average", where every number is
             a cut of one tree, up to the number of representatives.
         X : array-like, optional
-            The rows that were fitted. Needed only where the model was loaded, as model files keep no base labels, or
-            where "average" was unpickled or was not used before.
+            The rows that were fitted. Needed only if the model was loaded, because model files do not store base
+            labels, or if "average" was unpickled or was not used before.
         consensus : {"transfer_cut", "average"}, optional
-            Another way to join the members; by default that of this model.
+            Another way to combine the members. By default that of this model.
 
         Returns
         -------
         USENC
-            A new fitted estimator with these clusters; this one stays as it is.
+            A new fitted estimator with these clusters; this one does not change.
 
         Examples
         --------
@@ -312,51 +313,80 @@ class USENC(RowEstimator):
         check_is_fitted(self)
         other = copy.copy(self)
         if consensus is not None:
-            check_choice("consensus", consensus, tuple(JOINTS))
+            check_choice("consensus", consensus, tuple(CONSENSUS_METHODS))
             other.consensus = consensus
-        same = other.consensus == self.consensus
-        if same:
-            p, kept = self._consensus.spectrum.vectors.shape
-            is_tree = isinstance(self._consensus, VotePartition)
-            self._check_cut(n_clusters, *((p, "representatives") if is_tree else (kept,)))
-        reporter, raw = self._console(), self._source if X is None else self._open_fitted(X)
-        with engine_for(raw, self.n_jobs, reporter) as engine, reporter.phase("consensus"):
-            rows = None if raw is None else self._new_rows(raw, self._space)
-            if raw is not None and rows is not None and "base_labels_" not in vars(self):
-                here = None if raw.remote else base_labels(self._models, rows, self._label_type, engine)
-                other._set_base_labels(here, raw)
-            if same and X is None:
-                self._joint = other._joint = self._joint or self._join_again(rows, None, engine)
+        same_method = other.consensus == self.consensus
+        check_integer("n_clusters", n_clusters, least=1)
+        if same_method:
+            self._check_cut(n_clusters, has_tree=CONSENSUS_METHODS[self.consensus].has_tree)
+        state = self._fitted
+        source = state.source if X is None else self._open_fitted(X)
+        reporter = self._console()
+        with engine_for(source, self.n_jobs, reporter) as engine, reporter.phase("consensus"):
+            rows = None if source is None else self._unseen(source, state.preprocessor)
+            if source is not None and rows is not None and "base_labels_" not in vars(self):
+                labels = None
+                if not source.remote:
+                    labels = base_labels(self._model.models, rows, self._model.label_type, engine)
+                other._set_base_labels(labels, source)
+            if same_method and X is None:
+                method = state.consensus or self._combine(rows, None, engine)
+                self._fitted = replace(state, consensus=method)
             else:
-                other._joint = other._join_again(rows, None if same else n_clusters, engine)
-            other.n_clusters, other._source = int(n_clusters), raw if raw is not None and raw.remote else None
-            joined = other._joint.cut(int(n_clusters), self.n_init, self.max_iter, self._labels_seed, engine)
-        other._keep_joined(joined, raw)
+                method = other._combine(rows, None if same_method else int(n_clusters), engine)
+            result = method.cut(int(n_clusters), self.n_init, self.max_iter, state.labels_seed, engine)
+        other.n_clusters = int(n_clusters)
+        model = replace(self._model, partition=result.partition, majority=result.majority)
+        source = source if source is not None and source.remote else None
+        other._set_fitted(replace(state, model=model, n_iter=result.n_iter, consensus=method, source=source))
+        other._set_labels(result, source)
         return other
 
-    def _join_again(self, rows: Rows | None, n_clusters: int | None, engine: ThreadEngine) -> Joint:
-        """The members joined anew to `n_clusters`, or if that is None, as they were before."""
+    def _combine(self, rows: Rows | None, n_clusters: int | None, engine: ThreadEngine) -> ConsensusMethod:
+        """Combine the members for `n_clusters`, or if that is None, restore how they were combined before."""
         if "base_labels_" not in vars(self):
-            raise ValueError("This model holds no rows: it came from a file. Call cut(n_clusters, X).")
+            raise ValueError("This model does not hold its rows: it came from a file. Call cut(n_clusters, X).")
         labels = None if is_lazy(self.base_labels_) else self.base_labels_
         if labels is None and rows is None:
             raise ValueError("The rows are on a cluster, and this model does not hold them. Call cut(n_clusters, X).")
-        members, kind = Ensemble(self._models, labels, rows), JOINTS[self.consensus]
+        members = Ensemble(self._model.models, labels, rows)
+        method = CONSENSUS_METHODS[self.consensus]
         if n_clusters is None:
-            return kind.restore(members, self._consensus, self.regularization, engine)
-        return kind.build(members, int(n_clusters), self.regularization, engine)
+            return method.restore(members, self._model.partition, self.regularization, engine)
+        return method.build(members, n_clusters, self.regularization, engine)
+
+    @property
+    def _model(self) -> EnsembleModel:
+        model = self._fitted.model
+        assert isinstance(model, EnsembleModel)
+        return model
+
+    def _set_fitted(self, state: Fitted) -> None:
+        self._fitted = state
+        self.n_clusters_ = state.partition.n_clusters
+        self.n_iter_ = state.n_iter
+        self.eigenvalues_ = state.partition.spectrum.eigenvalues
 
     def _set_base_labels(self, labels: Any, rows: Rows) -> None:
-        """Keep the members' labels, or where rows are on a cluster, what gives them when they are asked for."""
+        """Set the labels of the members, or if rows are on a cluster, a Dask array that computes them."""
         if rows.remote:
-            label = partial(small_labels, self._models, self._label_type)
-            labels = self._map_rows(rows, label, self._label_type, len(self._models))
+            model = self._model
+            label = partial(label_members, model.models, dtype=model.label_type)
+            labels = self._map_rows(rows, label, model.label_type, len(model.models))
         self.base_labels_ = labels
+
+    def _set_labels(self, result: Consensus, rows: Rows | None) -> None:
+        """Set labels and confidence of the fitted rows, or if these are on a cluster, Dask arrays of them."""
+        self.labels_ = result.labels
+        self.confidence_ = result.confidence
+        if rows is not None and rows.remote:
+            types = [np.int32, np.float32]
+            self.labels_, self.confidence_ = self._map_rows(rows, self._model.label_with_confidence, types)
 
     def _check_parameters(self) -> None:
         check_integer("n_estimators", self.n_estimators, least=1)
         check_integer("base_max_iter", self.base_max_iter, least=1)
-        check_choice("consensus", self.consensus, tuple(JOINTS))
+        check_choice("consensus", self.consensus, tuple(CONSENSUS_METHODS))
         check_checkpoint(self.checkpoint)
         self._check_graph_parameters()
         high = check_range("base_clusters", self.base_clusters)[1]
@@ -371,40 +401,3 @@ class USENC(RowEstimator):
                 f"n_clusters={self.n_clusters} is more than the {self.n_estimators} members with at most {high} "
                 "clusters each can have together. Raise n_estimators or base_clusters."
             )
-
-    @property
-    def _placement(self) -> Placement:
-        """What places further rows."""
-        return Placement(self._models, self._consensus, self._majority)
-
-    def _label(self, block: Block) -> npt.NDArray[np.int32]:
-        """Clusters of prepared rows."""
-        return self._placement.label(block)
-
-    def _keep_joined(self, joined: Joined, rows: Rows | None) -> None:
-        """Set what a fitted estimator has."""
-        self._majority = joined.majority
-        self._keep(joined.partition, joined.n_iter)
-        self.labels_, self.confidence_, place = joined.labels, joined.confidence, self._placement
-        if rows is not None and rows.remote:
-            self.labels_, self.confidence_ = self._map_rows(rows, place.label_backed, [np.int32, np.float32])
-
-    def _marks(self, block: Block) -> npt.NDArray[np.int32]:
-        """Base labels of prepared rows."""
-        return label_members(self._models, block)
-
-    def _keep(self, partition: Partition, n_iter: int) -> None:
-        """Set what a fitted estimator has beside attributes of its rows, which a loaded one has not."""
-        self._consensus = partition
-        self.n_clusters_ = partition.n_clusters
-        self.n_iter_ = n_iter
-        self.eigenvalues_ = partition.spectrum.eigenvalues
-        self._n_features_out = partition.n_vectors
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle without what `cut` can make again from the base labels or the rows."""
-        state = dict(super().__getstate__())
-        state.pop("_source", None)
-        if "_joint" in state:
-            state["_joint"] = None
-        return state

@@ -1,9 +1,10 @@
-"""U-SPEC, ultra-scalable spectral clustering: the estimator, and the paper's phases in order."""
+"""U-SPEC, ultra-scalable spectral clustering: the estimator, which calls the phases of the paper in order."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -11,26 +12,24 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec._checks import check_checkpoint, check_choice, check_integer, to_python
-from ultraspec._estimator import RowEstimator, all_or_nothing
+from ultraspec._estimator import Fitted, RowEstimator, all_or_nothing
 from ultraspec._input import open_input
-from ultraspec.cluster.linkage import Tree
 from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.engines.threads import engine_for
-from ultraspec.rows import Block, RowView, sample_indices, subset
-from ultraspec.spectral import transfer_cut
-from ultraspec.spectral.edges import Edges, LazyEdges, find_edges
-from ultraspec.spectral.model import GraphOptions, LabelOptions, Model, choose_clusters, divide, embed, warn_of_pieces
+from ultraspec.rows import RowView, sample_indices, subset
+from ultraspec.spectral.discretize import DISCRETIZATIONS
+from ultraspec.spectral.edges import Edges, LazyEdges, connect, find_edges
+from ultraspec.spectral.embedding import stores_edges
+from ultraspec.spectral.model import Model
+from ultraspec.spectral.neighbors import RepresentativeIndex
+from ultraspec.spectral.options import GraphOptions
 from ultraspec.spectral.partition import VotePartition, label_rows
 from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
-from ultraspec.storage.checkpoint import resume
+from ultraspec.spectral.representatives import count_representatives, select_representatives
+from ultraspec.spectral.transfer_cut import Graph, reduce_graph, transfer_cut, warn_of_components
+from ultraspec.storage.checkpoint import NoCheckpoint
 
-DISCRETIZE = ("kmeans", "representatives", "consensus")
-UNDECISIVE = (
-    "random_state",
-    "n_jobs",
-    "verbose",
-    "checkpoint",
-)  # parameters that do not decide labels, or are told apart
+WITHOUT_EFFECT = ("random_state", "n_jobs", "verbose", "checkpoint")  # on labels, or compared separately
 
 
 class USPEC(RowEstimator):
@@ -193,9 +192,9 @@ class USPEC(RowEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-            Any numeric type and memory order; read-only and memory-mapped arrays are not copied.
+            Rows of any numeric type and memory order; read-only and memory-mapped arrays are not copied.
         y : Ignored
-            For the interface.
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -204,42 +203,87 @@ class USPEC(RowEstimator):
         """
         self._check_parameters()
         rows = open_input(self, X, reset=True)
-        wanted = self._wanted_clusters(rows)
-        reporter = self._reporter()
-        with (
-            engine_for(rows, self.n_jobs, reporter) as engine,
-            resume(self.checkpoint, self.random_state, rows, self._describe(), engine) as (seed, checkpoint),
-        ):
+        n_clusters = self._least_clusters(rows)
+        discretization = DISCRETIZATIONS[self.discretize]
+        n_vectors = discretization.n_vectors(n_clusters)
+        options = GraphOptions.of(self)
+        with self._open_run(rows, self._describe()) as (engine, checkpoint, seed):
+            phase = engine.reporter.phase
             seeds = seed.spawn(4)
-            with reporter.phase("survey"):
+            rngs = [np.random.default_rng(each) for each in seeds]
+
+            with phase("survey"):  # check the rows and choose the scale of float32
                 sample = self._sample(rows.n_rows, seeds[3])
-                source = rows if sample is None else subset(rows, sample)
-                kept = checkpoint.stage("space", lambda: self._survey(source, seeds[0], engine, sample).arrays())
-                space = Preprocessor.from_arrays(self.metric, kept)
-            prepared, n_vectors = PreparedRows(source, space), self._n_vectors(wanted)
-            options, graph_options = self._label_options(), GraphOptions.of(self)
-            found = embed(prepared, graph_options, wanted, n_vectors, seeds[1:3], engine, stage=checkpoint.stage)
-            edges = found.edges
-            if sample is not None:
-                edges = LazyEdges(self._new_rows(rows, space), found.index, found.sigma)
-            with reporter.phase("labels"):
-                spectrum, tree = found.spectrum, None
+                graph_rows = rows if sample is None else subset(rows, sample)
+                preprocessor = checkpoint.run(
+                    "space",
+                    Preprocessor.fit,
+                    graph_rows,
+                    self.metric,
+                    rngs[0],
+                    engine,
+                    getattr(self, "feature_names_in_", None),
+                    sample,
+                    restore=partial(Preprocessor.from_arrays, self.metric),
+                )
+                prepared = PreparedRows(graph_rows, preprocessor)
+
+            with phase("representatives"):  # section 3.1.1
+                representatives = checkpoint.run(
+                    "representatives",
+                    select_representatives,
+                    prepared,
+                    count_representatives(prepared.n_rows, options.n_representatives, n_clusters, options.n_neighbors),
+                    options.selection,
+                    options.candidate_factor,
+                    options.metric,
+                    rngs[1],
+                    engine,
+                )
+
+            with phase("neighbors"):  # section 3.1.2
+                index = engine.apply(
+                    RepresentativeIndex.build,
+                    representatives,
+                    options.n_neighbors,
+                    options.neighborhood_factor,
+                    options.neighbors == "exact",
+                    rngs[2],
+                )
+                stored = stores_edges(prepared, index.n_neighbors, n_vectors)
+                if stored:
+                    checkpoint = NoCheckpoint()  # computing stored edges again is faster than reading them
+                restore = partial(LazyEdges.from_arrays, prepared, index)
+                edges = checkpoint.run("sigma", connect, prepared, index, engine, stored, restore=restore)
+
+            with phase("graph"):  # section 3.1.3, the graph of the representatives
+                p = len(index.representatives)
+                graph = checkpoint.run("graph", reduce_graph, edges, p, prepared, engine, restore=Graph.from_arrays)
+
+            with phase("eigenvectors"):  # section 3.1.3, the transfer cut
+                spectrum = engine.call(transfer_cut, graph, n_vectors, options.regularization, index.representatives)
+
+            with phase("labels"):  # section 3.1.3, discretisation
+                tree = None
                 if self.n_clusters == "auto":
-                    wanted, tree = choose_clusters(spectrum, options, self.regularization, seeds[3], engine)
-                partition, n_iter = divide(spectrum, found.edges, wanted, options, seeds[3], engine, tree)
+                    n_clusters, tree = discretization.choose_n_clusters(
+                        spectrum, options.regularization, seeds[3], engine
+                    )
+                kmeans = int(self.n_init), int(self.max_iter), seeds[3]
+                partition, n_iter = discretization.divide(spectrum, edges, n_clusters, *kmeans, engine, tree)
+                if sample is not None:
+                    edges = LazyEdges(self._unseen(rows, preprocessor), index, edges.sigma)
                 partition, labels = label_rows(edges, partition, engine)
-            reporter.close()
-        warn_of_pieces(found.graph.pieces(), wanted, graph_options)
-        self._edges = edges.without_ids() if isinstance(edges, LazyEdges) else edges
-        self._space, self._labels_seed, self._n_rows = space, seeds[3], rows.n_rows
-        self._keep(Model(found.index, found.sigma, partition), n_iter)
-        self.labels_ = self._map_rows(rows, self._model.label, np.int32) if rows.remote else labels
-        self.fit_profile_ = reporter.profile
-        self._fingerprint = self._look_at(rows)
+        warn_of_components(graph.component_sizes(), n_clusters, options)
+        model = Model(index, edges.sigma, partition)
+        edges = edges.without_ids() if isinstance(edges, LazyEdges) else edges
+        state = Fitted(model, preprocessor, rows.n_rows, n_iter, seeds[3], edges=edges)
+        self._finish_fit(state, rows, engine.reporter)
+        self.labels_ = self._map_rows(rows, model.label, np.int32) if rows.remote else labels
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
-        """Cluster of each row of X, also of rows that were not fitted.
+        """Label the rows of X, which need not have been fitted.
 
         Parameters
         ----------
@@ -249,12 +293,13 @@ class USPEC(RowEstimator):
         Returns
         -------
         ndarray of shape (n_samples,), int32
+            Cluster of each row.
         """
         check_is_fitted(self)
-        return self._map_rows(open_input(self, X, reset=False), self._model.label, np.int32)
+        return self._map_rows(open_input(self, X, reset=False), self._fitted.model.label, np.int32)
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
-        """Spectral embedding of X: rows of unit length, in which the clusters are compact.
+        """Compute the spectral embedding of X: rows of unit length, in which the clusters are compact.
 
         Parameters
         ----------
@@ -264,30 +309,31 @@ class USPEC(RowEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_clusters), float32
+            Embedded rows.
         """
         check_is_fitted(self)
         rows = open_input(self, X, reset=False)
-        return self._map_rows(rows, self._model.lift, np.float32, self._n_features_out)
+        return self._map_rows(rows, self._fitted.model.embed, np.float32, self._n_features_out)
 
     def cut(self, n_clusters: int, X: Any = None, *, discretize: str | None = None) -> USPEC:
-        """The same graph and eigenvectors cut into another number of clusters, without fitting again.
+        """Cut the same graph into another number of clusters, without fitting again.
 
         Parameters
         ----------
         n_clusters : int
             Number of clusters, up to 60 (or what was fitted, if more); with discretize="consensus", where every number
-            is a cut of one tree, up to the number of representatives (some of very many may be left without rows,
-            which a warning tells).
+            is a cut of one tree, up to the number of representatives (a warning says if some of very many clusters
+            have no rows).
         X : array-like, optional
-            The rows that were fitted. Needed only where the model was unpickled or loaded, as the rows' edges (30
-            bytes each) are not kept in files.
+            The rows that were fitted. Needed only if the model was unpickled or loaded, because files do not store the
+            edges of the rows (30 bytes per row).
         discretize : {"kmeans", "representatives", "consensus"}, optional
-            Another way to find the clusters; by default that of this model.
+            Another way to find the clusters. By default that of this model.
 
         Returns
         -------
         USPEC
-            A new fitted estimator with these clusters; this one stays as it is.
+            A new fitted estimator with these clusters; this one does not change.
 
         Examples
         --------
@@ -302,29 +348,30 @@ class USPEC(RowEstimator):
         check_is_fitted(self)
         other = copy.copy(self)
         if discretize is not None:
-            check_choice("discretize", discretize, DISCRETIZE)
+            check_choice("discretize", discretize, tuple(DISCRETIZATIONS))
             other.discretize = discretize
-        model = self._model
-        spectrum = model.partition.spectrum
-        tree = self._tree if other.discretize == "consensus" else None
-        p, kept = spectrum.vectors.shape
-        self._check_cut(n_clusters, *((p, "representatives") if other.discretize == "consensus" else (kept,)))
-        other.n_clusters = k = int(n_clusters)
-        reporter, edges = self._console(), self._fitted_edges(X)
+        discretization = DISCRETIZATIONS[other.discretize]
+        self._check_cut(n_clusters, has_tree=discretization.has_tree)
+        other.n_clusters = int(n_clusters)
+        state = self._fitted
+        model = state.model
+        assert isinstance(model, Model)
+        tree = model.partition.tree if isinstance(model.partition, VotePartition) and discretization.has_tree else None
+        edges = self._edges_of(X, model)
         rows = edges.rows if isinstance(edges, LazyEdges) else None
+        reporter = self._console()
         with engine_for(rows, self.n_jobs, reporter) as engine, reporter.phase("labels"):
             if rows is not None and X is not None:
                 edges = find_edges(rows, model.index, model.sigma, engine)
-            other._edges = edges
-            sample = self._sample(len(edges), self._labels_seed) if other.discretize == "kmeans" else None
+            sample = None if discretization.votes else self._sample(len(edges), state.labels_seed)
             graph_edges = edges if sample is None else edges[sample]
-            partition, n_iter = divide(
-                spectrum, graph_edges, k, other._label_options(), self._labels_seed, engine, tree
-            )
+            kmeans = int(self.n_init), int(self.max_iter), state.labels_seed
+            spectrum = model.partition.spectrum
+            partition, n_iter = discretization.divide(spectrum, graph_edges, other.n_clusters, *kmeans, engine, tree)
             partition, labels = label_rows(edges, partition, engine)
-        other._keep(replace(model, partition=partition), n_iter)
+        other._set_fitted(replace(state, model=replace(model, partition=partition), n_iter=n_iter, edges=edges))
         if isinstance(rows, RowView) and rows.remote:
-            labels = self._map_rows(rows.rows, other._model.label, np.int32)
+            labels = self._map_rows(rows.rows, other._fitted.model.label, np.int32)
         other.labels_ = labels
         return other
 
@@ -333,73 +380,46 @@ class USPEC(RowEstimator):
         if self.n_clusters != "auto" and self.n_clusters > self.n_representatives:
             raise ValueError(
                 f"n_clusters={self.n_clusters} is more than n_representatives={self.n_representatives}: clusters are "
-                "groups of representatives. Ask for fewer clusters, or raise n_representatives if X has so many rows."
+                "groups of representatives. Ask for fewer clusters, or raise n_representatives if X has enough rows."
             )
-        check_choice("discretize", self.discretize, DISCRETIZE)
+        check_choice("discretize", self.discretize, tuple(DISCRETIZATIONS))
         check_checkpoint(self.checkpoint)
         if self.graph_rows is not None:
             check_integer("graph_rows", self.graph_rows, least=1, alternatives=(None,))
             if self.n_clusters != "auto" and self.graph_rows < self.n_clusters:
                 raise ValueError(
-                    f"graph_rows={self.graph_rows} rows cannot make n_clusters={self.n_clusters} clusters. Raise "
-                    "graph_rows, or pass None to take all rows."
+                    f"graph_rows={self.graph_rows} rows cannot form n_clusters={self.n_clusters} clusters. Raise "
+                    "graph_rows, or pass None to use all rows."
                 )
 
-    def _label(self, block: Block) -> npt.NDArray[np.int32]:
-        """Clusters of prepared rows."""
-        return self._model.label(block)
-
-    def _n_vectors(self, wanted: int) -> int:
-        """Eigenvectors to take: some more than are needed, for other cuts."""
-        needed = 2 * wanted if self.discretize == "consensus" else wanted + 1
-        return max(transfer_cut.KEPT_VECTORS, needed)
-
     def _sample(self, n_rows: int, seed: np.random.SeedSequence) -> npt.NDArray[np.int64] | None:
-        """Rows that the graph is made of, None for all."""
+        """Return the rows that the graph is built from, None for all."""
         if self.graph_rows is None or self.graph_rows >= n_rows:
             return None
-        own = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 0))
-        return sample_indices(n_rows, int(self.graph_rows), np.random.default_rng(own))
+        sample_seed = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 0))
+        return sample_indices(n_rows, int(self.graph_rows), np.random.default_rng(sample_seed))
 
     def _describe(self) -> dict[str, Any]:
-        """What decides the labels beside data and seed, for a checkpoint."""
-        parameters = {name: value for name, value in self.get_params().items() if name not in UNDECISIVE}
+        """Return the parameters that determine the labels, for a checkpoint."""
+        parameters = {name: value for name, value in self.get_params().items() if name not in WITHOUT_EFFECT}
         return {"estimator": "USPEC", **{name: to_python(value) for name, value in parameters.items()}}
 
-    def _label_options(self) -> LabelOptions:
-        return LabelOptions(self.discretize, int(self.n_init), int(self.max_iter))
+    def _set_fitted(self, state: Fitted) -> None:
+        assert isinstance(state.model, Model)
+        self._fitted = state
+        self.n_clusters_ = state.partition.n_clusters
+        self.n_iter_ = state.n_iter
+        self.representatives_ = state.preprocessor.restore(state.model.index.representatives)
+        self.sigma_ = state.model.sigma * state.preprocessor.scale
+        self.eigenvalues_ = state.partition.spectrum.eigenvalues
 
-    @property
-    def _tree(self) -> Tree | None:
-        """The tree that a "consensus" is a cut of, if this model has one."""
-        partition = self._model.partition
-        return partition.tree if isinstance(partition, VotePartition) else None
-
-    def _marks(self, block: Block) -> npt.NDArray[np.uint16]:
-        """Nearest representatives of prepared rows."""
-        return self._model.edges(block).ids
-
-    def _keep(self, model: Model, n_iter: int) -> None:
-        """Set what a fitted estimator has beside the labels, which a loaded one has not."""
-        self._model = model
-        self.n_clusters_ = model.partition.n_clusters
-        self.n_iter_ = n_iter
-        self.representatives_ = self._space.restore(model.index.representatives)
-        self.sigma_ = model.sigma * self._space.scale
-        self.eigenvalues_ = model.partition.spectrum.eigenvalues
-        self._n_features_out = model.partition.n_vectors
-
-    def _fitted_edges(self, X: Any) -> Edges | LazyEdges:
+    def _edges_of(self, X: Any, model: Model) -> Edges | LazyEdges:
+        """Return the edges of the fitted rows, those of X if it is given."""
         if X is None:
-            if self._edges is None:
-                raise ValueError("This model holds no rows: it came from a file or is a copy. Call cut(n_clusters, X).")
-            return self._edges
-        rows = self._new_rows(self._open_fitted(X), self._space)
-        return LazyEdges(rows, self._model.index, self._model.sigma)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle without the rows' edges: a model in a file stays small."""
-        state = dict(super().__getstate__())
-        if "_edges" in state:
-            state["_edges"] = None
-        return state
+            if self._fitted.edges is None:
+                raise ValueError(
+                    "This model does not hold its rows: it came from a file or is a copy. Call cut(n_clusters, X)."
+                )
+            return self._fitted.edges
+        rows = self._unseen(self._open_fitted(X), self._fitted.preprocessor)
+        return LazyEdges(rows, model.index, model.sigma)

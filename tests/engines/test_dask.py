@@ -66,7 +66,7 @@ def test_labels_equal_those_of_threads_with_equal_blocks(options):
     assert (there.labels_.compute() == here.labels_).all()
     assert (there.eigenvalues_ == here.eigenvalues_).all()
     assert there.sigma_ == here.sigma_
-    assert (there._model.partition.spectrum.vectors == here._model.partition.spectrum.vectors).all()
+    assert (there._fitted.model.partition.spectrum.vectors == here._fitted.model.partition.spectrum.vectors).all()
 
 
 @pytest.mark.parametrize("consensus", ["transfer_cut", "average"])

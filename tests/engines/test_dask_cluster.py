@@ -104,7 +104,7 @@ def test_a_worker_killed_in_a_phase_changes_nothing(client, wanted, phase, monke
 
     from ultraspec.engines import dask as engine
 
-    for name in ("_map_chunk", "_fold_chunk", "_apply"):  # so that there is time to be killed in
+    for name in ("_map_chunk", "_fold_chunk", "_call"):  # so that there is time to be killed in
         monkeypatch.setattr(engine, name, slowly(getattr(engine, name), 0.15))
     killer = Killer(client, phase)
     killer.start()

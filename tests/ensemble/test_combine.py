@@ -19,12 +19,14 @@ from tests.helpers.common import same_partition
 from tests.helpers.label_matrices import label_matrices, planted
 from ultraspec import USENC, consensus, metrics
 from ultraspec.cluster.kmeans import lloyd, spread_centers
-from ultraspec.ensemble import combine, microclusters
-from ultraspec.ensemble.combine import ConsensusGraph, Cut, edges_of, share_backed
-from ultraspec.ensemble.label_matrix import read_labels
+from ultraspec.ensemble import microclusters
+from ultraspec.ensemble import transfer_cut as consensus_cut
+from ultraspec.ensemble.consensus import support
+from ultraspec.ensemble.label_matrix import read_label_matrix
+from ultraspec.ensemble.transfer_cut import ConsensusGraph, MicroclusterCut, edges_of_columns
 from ultraspec.spectral import transfer_cut
-from ultraspec.spectral.discretize import EmbeddedPoints
 from ultraspec.spectral.edges import Edges
+from ultraspec.spectral.embedding import EmbeddedPoints
 from ultraspec.spectral.partition import CenterPartition
 from ultraspec.spectral.transfer_cut import ONE, Spectrum, lift
 
@@ -74,7 +76,7 @@ def test_edges_share_a_row_among_its_base_clusters(labels, engine):
 @given(labels=label_matrices(), tau=TAUS, block_rows=st.sampled_from([1, 7, 8192]))
 def test_spectrum_and_embedding_are_those_of_all_rows(labels, tau, block_rows, engine):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(combine, "BLOCK_ROWS", block_rows)
+        patch.setattr(consensus_cut, "BLOCK_ROWS", block_rows)
         _, graph, places = built(labels, engine, tau)
     B = memberships(labels)
     assigned = B.any(axis=1)
@@ -114,10 +116,10 @@ def test_more_clusters_than_kept_vectors(engine):
 
 
 def test_edges_of_all_and_of_some():
-    whole = edges_of(np.array([[0, 2, 4], [1, 3, 4]], dtype=np.int32))
+    whole = edges_of_columns(np.array([[0, 2, 4], [1, 3, 4]], dtype=np.int32))
     assert whole.ids.tolist() == [[0, 2, 4], [1, 3, 4]]
     np.testing.assert_allclose(whole.weights, 1 / 3, rtol=1e-7)
-    gaps = edges_of(np.array([[-1, 2, 4], [1, -1, -1], [0, 3, 4]], dtype=np.int32))
+    gaps = edges_of_columns(np.array([[-1, 2, 4], [1, -1, -1], [0, 3, 4]], dtype=np.int32))
     np.testing.assert_allclose(
         dense(gaps, 5), [[0, 0, 0.5, 0, 0.5], [0, 1, 0, 0, 0], [1 / 3, 0, 0, 1 / 3, 1 / 3]], rtol=1e-6
     )
@@ -269,7 +271,7 @@ def test_any_matrix(labels, data):
 @pytest.mark.parametrize("n_clusters", [2, "auto"])
 def test_a_single_clustering_is_no_ensemble(n_clusters):
     labels = np.random.default_rng(0).integers(0, 6, size=(200, 1))
-    with pytest.warns(UserWarning, match="no ensemble: which of its 6 clusters are joined is left to chance"):
+    with pytest.warns(UserWarning, match="no ensemble: which of its 6 clusters are merged is arbitrary"):
         consensus(labels, n_clusters, random_state=0)
 
 
@@ -284,7 +286,7 @@ def test_a_single_clustering_may_be_kept_as_it_is(n_clusters):
 
 def test_short_of_clusters_is_told():
     base = [[0, 0], [0, 0], [1, 1], [1, 1]]
-    with pytest.warns(ConvergenceWarning, match=r"Found 2 clusters instead of 4: only so many groups of rows differ"):
+    with pytest.warns(ConvergenceWarning, match=r"Found 2 clusters instead of 4: too few groups of rows differ"):
         labels = consensus(base, 4, random_state=0)
     assert same_partition(labels, [0, 0, 1, 1])
 
@@ -355,7 +357,7 @@ def test_one_clustering_gives_itself():
 def test_threads_do_not_matter(missing, n_clusters, monkeypatch):
     """Bit for bit, with many parts and blocks in every pass."""
     monkeypatch.setattr(microclusters, "LEAST_PART_ROWS", 64)
-    monkeypatch.setattr(combine, "BLOCK_ROWS", 50)
+    monkeypatch.setattr(consensus_cut, "BLOCK_ROWS", 50)
     monkeypatch.setattr("ultraspec.spectral.edges.SMALL_BLOCK_EDGES", 2**10)
     for seed in range(3):
         _, base = planted(5, n=2000, m=12, noise=0.4, seed=seed, missing=missing)
@@ -462,7 +464,7 @@ def test_forms_of_labels(form):
 def test_forms_read_the_same_clusters(form):
     """Column by column the partition is the same, and so are the rows left out."""
     _, base = planted(4, n=60, m=12, noise=0.5, missing=0.3)
-    read = read_labels(FORMS[form](base))
+    read = read_label_matrix(FORMS[form](base))
     columns = list(read.T) if isinstance(read, np.ndarray) else read
     assert len(columns) == base.shape[1]
     for column, wanted in zip(columns, base.T, strict=True):
@@ -487,13 +489,13 @@ def test_bytes():
 
 
 def test_minus_one_as_a_string_is_a_label():
-    for read in (read_labels(np.array([["-1"], ["0"]])), read_labels([["-1"], ["0"]])):
+    for read in (read_label_matrix(np.array([["-1"], ["0"]])), read_label_matrix([["-1"], ["0"]])):
         assert sorted(read[0].tolist()) == [0, 1]
 
 
 def test_integer_matrices_are_not_copied():
     base = planted()[1]
-    assert read_labels(base) is base
+    assert read_label_matrix(base) is base
 
 
 @pytest.mark.parametrize("none", [-1, None, float("nan")])
@@ -581,7 +583,7 @@ def test_refused_labels(base, error, message):
 
 def test_more_clusters_than_base_clusters():
     wanted = (
-        r"The base clusterings have 4 clusters in all, too few to make n_clusters=5 of them\. Add base clusterings, or "
+        r"The base clusterings have 4 clusters in all, too few for n_clusters=5\. Add base clusterings, or "
         r"finer ones, or ask for fewer clusters\."
     )
     with pytest.raises(ValueError, match=wanted):
@@ -589,7 +591,7 @@ def test_more_clusters_than_base_clusters():
 
 
 def test_more_base_clusters_than_can_be_compared(monkeypatch):
-    monkeypatch.setattr(combine, "MOST_COLUMNS", 1999)
+    monkeypatch.setattr(consensus_cut, "MOST_COLUMNS", 1999)
     base = np.tile(np.arange(1000)[:, None], (1, 2))
     wanted = (
         r"The base clusterings have 2,000 clusters in all; the consensus compares each with each and takes at most "
@@ -597,7 +599,7 @@ def test_more_base_clusters_than_can_be_compared(monkeypatch):
     )
     with pytest.raises(ValueError, match=wanted):
         consensus(base, 2)
-    monkeypatch.setattr(combine, "MOST_COLUMNS", 4)
+    monkeypatch.setattr(consensus_cut, "MOST_COLUMNS", 4)
     assert same_partition(consensus(BASE, 2), [0, 0, 1, 1])
 
 
@@ -633,7 +635,7 @@ def test_refused_parameters(name, value, error, message):
 
 
 def backing_of(cut, micro):
-    return share_backed(micro.columns, cut.labels, cut.majority(micro))
+    return support(micro.columns, cut.labels, cut.majority(micro))
 
 
 def literal_backing(labels, found):
@@ -658,7 +660,7 @@ def test_backing(labels, k, seed, engine):
     found = np.full(len(micro.columns), -1, dtype=np.int32)
     found[graph.assigned] = np.random.default_rng(seed).integers(k, size=len(graph.assigned))
     spectrum = Spectrum(np.ones(k), np.ones((1, k), np.float32), np.ones(1))
-    cut = Cut(found, CenterPartition(spectrum, np.zeros((k, k), np.float32)), 1)
+    cut = MicroclusterCut(found, CenterPartition(spectrum, np.zeros((k, k), np.float32)), 1)
     backing = backing_of(cut, micro)
     assert backing.dtype == np.float32
     wanted = literal_backing(labels, micro.spread(found, engine))
@@ -707,7 +709,7 @@ def test_empty_list():
 def test_pandas_missing_values_of_nullable_types(dtype):
     values = {"string": ["a", "b", None], "boolean": [True, False, None]}[dtype]
     frame = pd.DataFrame({"a": pd.array(values, dtype=dtype), "b": [0, 1, 1]})
-    column = read_labels(frame)[0]
+    column = read_label_matrix(frame)[0]
     assert column[0] != column[1]
     assert column[2] == -1
 
@@ -715,7 +717,7 @@ def test_pandas_missing_values_of_nullable_types(dtype):
 @pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="new in NumPy 2")
 @pytest.mark.parametrize("none", [None, np.nan])
 def test_numpy_strings_with_missing_values(none):
-    column = read_labels(np.array([["a"], [none], ["b"]], dtype=np.dtypes.StringDType(na_object=none)))[0]
+    column = read_label_matrix(np.array([["a"], [none], ["b"]], dtype=np.dtypes.StringDType(na_object=none)))[0]
     assert column[1] == -1
     assert column[0] != column[2]
 
@@ -738,7 +740,7 @@ def test_floats_beyond_int64_stay_apart_or_are_refused():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            column = read_labels(np.array([[1e19], [2e19]]))[0]
+            column = read_label_matrix(np.array([[1e19], [2e19]]))[0]
         except ValueError:
             return
     assert column[0] != column[1]
@@ -747,7 +749,7 @@ def test_floats_beyond_int64_stay_apart_or_are_refused():
 def test_lists_of_integers_that_share_no_type():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        column = read_labels([[2**63, -5], [2**63 + 1, -5]])[0]
+        column = read_label_matrix([[2**63, -5], [2**63 + 1, -5]])[0]
     assert column[0] != column[1]
 
 
@@ -755,13 +757,13 @@ def test_lists_of_integers_that_share_no_type():
 def test_large_integers_in_frames_with_missing_values(frame):
     values = [2**60, 2**60 + 1, None]
     data = pd.DataFrame({"a": pd.array(values, dtype="Int64")}) if frame == "pandas" else pl.DataFrame({"a": values})
-    column = read_labels(data)[0]
+    column = read_label_matrix(data)[0]
     assert column[2] == -1
     assert column[0] != column[1]
 
 
 def test_numpy_booleans_in_lists():
-    column = read_labels([[np.True_, "a"], [np.False_, "b"]])[0]
+    column = read_label_matrix([[np.True_, "a"], [np.False_, "b"]])[0]
     assert column[0] != column[1]
 
 

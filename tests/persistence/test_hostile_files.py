@@ -305,21 +305,21 @@ def inside(name, change):
 FACT_CHANGES = {
     "extra": (put("callback", "print"), "its facts has 'callback'"),
     "lacking": (drop("n_rows"), "its facts lacks n_rows"),
-    "no rows": (put("n_rows", 0), "n_rows must be a whole number"),
+    "no rows": (put("n_rows", 0), "n_rows must be an integer"),
     "few rows": (put("n_rows", 2), r"cluster_centers has shape \(\d, \d\), for \d+ vectors and 2 rows"),
-    "half a row": (put("n_rows", 1.5), "n_rows must be a whole number"),
+    "half a row": (put("n_rows", 1.5), "n_rows must be an integer"),
     "features": (put("n_features", 4), "offset has 3 entries for 4 features"),
-    "many features": (put("n_features", 2**40), "n_features must be a whole number from 1 to"),
-    "iterations": (put("n_iter", -1), "n_iter must be a whole number"),
+    "many features": (put("n_features", 2**40), "n_features must be an integer from 1 to"),
+    "iterations": (put("n_iter", -1), "n_iter must be an integer"),
     "names": (put("feature_names", ["a", "b"]), "2 names for 3 features"),
-    "no names": (put("feature_names", ["a", "b", 3]), "feature_names must be a list of words"),
-    "a name": (put("feature_names", "abc"), "feature_names must be a list of words"),
+    "no names": (put("feature_names", ["a", "b", 3]), "feature_names must be a list of strings"),
+    "a name": (put("feature_names", "abc"), "feature_names must be a list of strings"),
     "seed": (put("labels_seed", 3), "labels_seed is no mapping"),
     "entropy": (inside("labels_seed", put("entropy", -3)), "its seed is not valid"),
     "no entropy": (inside("labels_seed", put("entropy", [])), "its seed is not valid"),
     "much entropy": (inside("labels_seed", put("entropy", [1] * 1000)), "its seed is not valid"),
-    "key": (inside("labels_seed", put("spawn_key", [2**40])), "spawn_key is not valid"),
-    "keys": (inside("labels_seed", put("spawn_key", 3)), "spawn_key is not valid"),
+    "key": (inside("labels_seed", put("spawn_key", [2**40])), "spawn_key of its seed is not valid"),
+    "keys": (inside("labels_seed", put("spawn_key", 3)), "spawn_key of its seed is not valid"),
     "metric": (put("metric", "manhattan"), "metric is unknown"),
     "cosine": (put("metric", "cosine"), "under the cosine metric"),
     "scale": (put("scale", 3.0), "scale must be a power of two"),
@@ -407,13 +407,13 @@ ARRAY_CHANGES = {
     "starts wrap": (edit("starts", fill(-(2**63), 1)), "starts does not divide"),
     "empty group": (edit("starts", fill(0, 1)), "starts does not divide"),
     "groups": (edit("centers", lambda a: a[:-1]), "starts does not divide"),
-    "ids beyond": (edit("lists", fill(40, 1)), "lists points beyond the 40 representatives"),
-    "ids far beyond": (edit("lists", fill(65535, -1)), "lists points beyond the 40 representatives"),
-    "fewer lists": (edit("lists", lambda a: a[:-1]), "lists points beyond .*, or is not of them"),
-    "long lists": (edit("lists", lambda a: np.hstack([a, a])), "lists points beyond .*, or is not of them"),
+    "ids beyond": (edit("lists", fill(40, 1)), "lists has ids beyond the 40 representatives"),
+    "ids far beyond": (edit("lists", fill(65535, -1)), "lists has ids beyond the 40 representatives"),
+    "fewer lists": (edit("lists", lambda a: a[:-1]), "lists has ids beyond .*, or another length"),
+    "long lists": (edit("lists", lambda a: np.hstack([a, a])), "lists has ids beyond .*, or another length"),
     "short lists": (edit("lists", lambda a: a[:, :3]), "n_neighbors must be 1 to 3"),
-    "others first": (edit("lists", swap), "lists does not list each"),
-    "twice": (edit("lists", lambda a: a.__setitem__((0, 2), a[0, 1])), "lists does not list each"),
+    "others first": (edit("lists", swap), "lists does not list the neighbours of each"),
+    "twice": (edit("lists", lambda a: a.__setitem__((0, 2), a[0, 1])), "lists does not list the neighbours of each"),
     "fewer vectors": (edit("vectors", lambda a: a[:-1]), r"vectors has shape \(39, \d+\), for 40 points"),
     "fewer columns": (edit("vectors", lambda a: a[:, :-1]), "vectors has shape"),
     "large vectors": (edit("vectors", fill(3e38)), "vectors holds values that are too large"),
@@ -466,7 +466,7 @@ def test_altered_votes(case, path):
 ENSEMBLE_ARRAY_CHANGES = {
     "missing": (drop("member.01.starts"), "'member.01.starts' is missing"),
     "another member": (put("member.1.starts", np.zeros(1, np.int64)), "has an array 'member.1.starts'"),
-    "ids beyond": (edit("member.02.lists", fill(40, 1)), "member.02.lists points beyond"),
+    "ids beyond": (edit("member.02.lists", fill(40, 1)), "member.02.lists has ids beyond"),
     "base clusters": (edit("member.01.cluster_centers", lambda a: a[:-1]), r"consensus.vectors has shape"),
     "consensus": (edit("consensus.vectors", lambda a: a[:-1]), r"consensus.vectors has shape"),
     "NaN": (edit("consensus.vectors", fill(np.nan)), "consensus.vectors holds NaN"),
@@ -489,7 +489,7 @@ def test_more_base_clusters_than_their_type_counts(path):
         arrays["member.00.cluster_centers"] = np.tile(arrays["member.00.cluster_centers"][:1], (300, 1))
 
     rewrite(path, arrays=grow)
-    refused(path, "a member has 300 clusters, more than uint8 can tell apart")
+    refused(path, "a member has 300 clusters, more than uint8 can number")
 
 
 JSON = st.recursive(

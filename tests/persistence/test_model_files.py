@@ -13,6 +13,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -121,9 +122,11 @@ def test_a_cut_can_be_saved(model, path):
 
 def test_labels_of_many_base_clusters_keep_their_type(path):
     model = USENC(2, n_estimators=2, base_clusters=(2, 300), n_representatives=300, random_state=1)
-    with pytest.warns(UserWarning, match="Members have"):
+    with pytest.warns(UserWarning, match="base_clusters was reduced"):
         model.fit(X)
-    model._label_type = np.dtype(np.uint16)  # as more rows would make it
+    state = model._fitted
+    wide = replace(state.model, label_type=np.dtype(np.uint16))  # as more rows would make it
+    model._fitted = replace(state, model=wide)
     assert again(model, path).cut(2, X).base_labels_.dtype == np.uint16
 
 
@@ -185,7 +188,7 @@ def test_files_of_format_1_stay_readable(kind):
     assert len(set(zip(y, model.predict(rows), strict=True))) == 3
     assert model.n_clusters_ == model.n_clusters == 3
     assert model.random_state == 0
-    assert model._n_rows == 300
+    assert model._fitted.n_rows == 300
     assert same_partition(y, model.cut(3, rows).labels_)
 
 
@@ -203,13 +206,15 @@ def test_what_is_not_kept_says_so(model, saved):
     for name in ["labels_", "base_labels_", "confidence_"][: 3 if isinstance(model, USENC) else 1]:
         assert not hasattr(other, name)
         assert name not in dir(other)
-        with pytest.raises(AttributeError, match=rf"comes from a file.*no {name}.*call model\.(predict|cut)\("):
+        with pytest.raises(
+            AttributeError, match=rf"comes from a file.*do not store {name}.*call model\.(predict|cut)\("
+        ):
             getattr(other, name)
     with pytest.raises(AttributeError, match="'USPEC' object has no attribute 'confidence_'"):
         load_as(other, USPEC).confidence_  # noqa: B018
     with pytest.raises(AttributeError, match="object has no attribute 'center_'"):
         other.center_  # noqa: B018
-    with pytest.raises(ValueError, match=r"holds no rows: it came from a file.*cut\(n_clusters, X\)"):
+    with pytest.raises(ValueError, match=r"does not hold its rows: it came from a file.*cut\(n_clusters, X\)"):
         other.cut(3)
 
 

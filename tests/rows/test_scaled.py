@@ -16,10 +16,10 @@ from tests.helpers.common import blobs
 from ultraspec import USENC, USPEC, load, open_rows, save
 from ultraspec.engines.moments import measure_scaling as measure
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.persistence.container import Flaw
 from ultraspec.persistence.model_files import ModelFileError
 from ultraspec.rows import ArrayRows
 from ultraspec.rows.scaled import ScaledRows, Scaling
+from ultraspec.spectral.model_checks import InvalidModel
 
 
 def fit_scaled(model, X):
@@ -182,7 +182,7 @@ def test_a_file_with_a_bad_scaling_is_refused(wide, tmp_path, monkeypatch, mean,
     model.scaling_ = Scaling(mean, deviation)
     with pytest.raises(ValueError, match="cannot be saved") as caught:
         save(model, tmp_path / "m")
-    assert isinstance(caught.value.__cause__, Flaw)
+    assert isinstance(caught.value.__cause__, InvalidModel)
     monkeypatch.setattr("ultraspec.persistence.model_files.check_contents", lambda *_: None)
     save(model, tmp_path / "m")
     monkeypatch.undo()

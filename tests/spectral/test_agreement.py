@@ -11,7 +11,7 @@ from scipy.spatial.distance import squareform
 
 from tests.helpers import oracle
 from tests.helpers.cases import SEEDS
-from tests.spectral.test_discretize import random_graph
+from tests.spectral.test_embedding import random_graph
 from ultraspec._kernels.agreement import add_votes
 from ultraspec.cluster.linkage import agglomerate
 from ultraspec.engines.threads import ThreadEngine
@@ -99,8 +99,8 @@ def test_rough_clusterings_draw_their_size_from_the_range():
 def test_both_ways_find_bundles_of_directions(n_jobs):
     spectrum, y = clumps()
     with ThreadEngine(n_jobs) as engine:
-        found, n_iter = agreement.by_kmeans(spectrum, 4, 3, 100, np.random.default_rng(0), engine)
-        tree = agreement.by_agreement(spectrum, 4, np.random.default_rng(0), engine)
+        found, n_iter = agreement.cluster_representatives(spectrum, 4, 3, 100, np.random.default_rng(0), engine)
+        tree = agreement.agreement_tree(spectrum, 4, np.random.default_rng(0), engine)
     assert len(set(zip(y, found, strict=True))) == 4
     assert n_iter >= 1
     assert len(set(zip(y, tree.cut(4), strict=True))) == 4
@@ -112,7 +112,7 @@ def test_the_tree_does_not_depend_on_threads():
     trees = []
     for n_jobs in (1, 2, 5):
         with ThreadEngine(n_jobs) as engine:
-            trees.append(agreement.by_agreement(spectrum, 4, np.random.default_rng(3), engine))
+            trees.append(agreement.agreement_tree(spectrum, 4, np.random.default_rng(3), engine))
     for tree in trees[1:]:
         assert tree.merges.tobytes() == trees[0].merges.tobytes()
         assert tree.heights.tobytes() == trees[0].heights.tobytes()
@@ -123,7 +123,10 @@ def test_heavier_representatives_draw_the_centres():
     spectrum, y = clumps(k=2, spread=0.02)
     heavy = Spectrum(spectrum.eigenvalues, spectrum.vectors, np.where(y == 0, 1e6, 1.0) * spectrum.degrees)
     with ThreadEngine(1) as engine:
-        labels = [agreement.by_kmeans(s, 2, 1, 50, np.random.default_rng(0), engine)[0] for s in (spectrum, heavy)]
+        labels = [
+            agreement.cluster_representatives(s, 2, 1, 50, np.random.default_rng(0), engine)[0]
+            for s in (spectrum, heavy)
+        ]
     assert len(set(zip(y, labels[0], strict=True))) == 2
     assert len(set(labels[1][y == 0])) == 2  # splitting the heavy bundle now saves more than telling the light one
 
@@ -134,7 +137,7 @@ def test_representatives_without_rows_follow_their_twin():
     vectors[7], degrees[7] = vectors[100], 0.0
     bare = Spectrum(spectrum.eigenvalues, vectors, degrees)
     with ThreadEngine(1) as engine:
-        tree = agreement.by_agreement(bare, 4, np.random.default_rng(0), engine)
+        tree = agreement.agreement_tree(bare, 4, np.random.default_rng(0), engine)
     for k in range(1, 30):
         cut = tree.cut(k)
         assert cut[7] == cut[100]

@@ -14,8 +14,8 @@ from tests.helpers import oracle
 from tests.helpers.cases import SEEDS, points
 from tests.helpers.common import blobs
 from ultraspec import USPEC
-from ultraspec.rows import ArrayRows, SparseRows
-from ultraspec.spectral.preprocess import LARGEST, PreparedRows, Preprocessor, check_finite, survey
+from ultraspec.rows import ArrayRows, SparseRows, check_finite
+from ultraspec.spectral.preprocess import LARGEST, PreparedRows, Preprocessor
 
 SPARSE_TYPES = ("float32", "float64", "int8", "uint8", "int16", "int32", "int64", "uint64", "bool")
 TYPES = (*SPARSE_TYPES, "float16", "longdouble", ">f8")
@@ -25,12 +25,12 @@ def open_rows(X):
     return SparseRows(X) if scipy.sparse.issparse(X) else ArrayRows(X)
 
 
-def surveyed(X, engine, metric="euclidean", names=None):
-    return survey(open_rows(X), metric, np.random.default_rng(0), engine, names)
+def fitted(X, engine, metric="euclidean", names=None):
+    return Preprocessor.fit(open_rows(X), metric, np.random.default_rng(0), engine, names)
 
 
 def prepared(X, engine, metric="euclidean"):
-    return surveyed(X, engine, metric).prepare(X)
+    return fitted(X, engine, metric).prepare(X)
 
 
 def check_distances(X, found, factor=1.0, rtol=1e-4):
@@ -46,29 +46,29 @@ def check_distances(X, found, factor=1.0, rtol=1e-4):
 @pytest.mark.parametrize("d", [2, 30])
 def test_scale(size, d, engine):
     X = size * np.random.default_rng(0).standard_normal((200, d))
-    space = surveyed(X, engine)
-    assert np.log2(space.scale) % 1 == 0
-    rows = space.prepare(X)
+    preprocessor = fitted(X, engine)
+    assert np.log2(preprocessor.scale) % 1 == 0
+    rows = preprocessor.prepare(X)
     assert rows.dtype == np.float32
     assert rows.flags.c_contiguous
     assert 0.25 < np.median(np.abs(rows)) < 4
-    check_distances(X / size, rows, (space.scale / size) ** 2)
-    np.testing.assert_allclose(space.restore(rows), X, rtol=1e-6, atol=1e-6 * size)
+    check_distances(X / size, rows, (preprocessor.scale / size) ** 2)
+    np.testing.assert_allclose(preprocessor.restore(rows), X, rtol=1e-6, atol=1e-6 * size)
 
 
 @pytest.mark.parametrize("offset", [1e8, -1e8, 1e12])
 def test_large_coordinates_keep_their_differences(offset, engine):
     X = offset + np.arange(600.0).reshape(200, 3) % 97
-    space = surveyed(X, engine)
-    check_distances(X - offset, space.prepare(X), space.scale**2)
+    preprocessor = fitted(X, engine)
+    check_distances(X - offset, preprocessor.prepare(X), preprocessor.scale**2)
 
 
 def test_columns_of_different_offsets(engine):
     random = np.random.default_rng(0)
     deviations = random.integers(-50, 50, (300, 4))
     X = deviations + np.array([1e8, 0, -1e10, 1.7e9])
-    space = surveyed(X, engine)
-    check_distances(deviations, space.prepare(X), space.scale**2)
+    preprocessor = fitted(X, engine)
+    check_distances(deviations, preprocessor.prepare(X), preprocessor.scale**2)
 
 
 @pytest.mark.parametrize("at", [0, 17, 299])
@@ -76,20 +76,20 @@ def test_columns_of_different_offsets(engine):
 def test_one_huge_outlier_costs_the_others_no_digits(at, value, engine):
     X = np.random.default_rng(0).standard_normal((300, 3))
     X[at, 1] = value
-    space = surveyed(X, engine)
-    rows = space.prepare(X)
+    preprocessor = fitted(X, engine)
+    rows = preprocessor.prepare(X)
     with np.errstate(over="raise", invalid="raise"):
         squares = (rows * rows).sum(axis=1)  # in float32
     assert np.isfinite(squares).all()
     assert np.abs(rows).max() <= 2 * LARGEST
     others = np.arange(300) != at
-    check_distances(X[others], rows[others], space.scale**2)
+    check_distances(X[others], rows[others], preprocessor.scale**2)
 
 
 def test_constant_and_nearly_constant_data(engine):
     X = np.full((5000, 2), 7.0)
     assert not prepared(X, engine).any()
-    assert surveyed(X, engine).scale == 1.0
+    assert fitted(X, engine).scale == 1.0
     X[4321, 1] = 1e30  # sampled or not: it must not overflow
     rows = prepared(X, engine)
     assert np.isfinite(rows * rows).all()
@@ -100,8 +100,8 @@ def test_constant_and_nearly_constant_data(engine):
 def test_values_near_the_end_of_float64_are_refused(sign, engine):
     X = sign * np.random.default_rng(0).choice([1.2e308, 1.7e308], (600, 2))
     with pytest.raises(ValueError, match=r"values beyond 1e\+306.*Divide all values by a constant"):
-        surveyed(X, engine)
-    assert np.isfinite(surveyed(X / 1e3, engine).scale)
+        fitted(X, engine)
+    assert np.isfinite(fitted(X / 1e3, engine).scale)
 
 
 @settings(max_examples=60)
@@ -168,15 +168,15 @@ def test_memory_maps_and_read_only_arrays(tmp_path, mode, metric, engine):
 
 def test_sparse_rows_are_scaled_but_not_moved(engine):
     matrix = scipy.sparse.random_array((400, 30), density=0.2, rng=0, format="csr") * 1e20
-    space = surveyed(matrix, engine)
-    assert not space.offset.any()
-    rows = space.prepare(matrix)
+    preprocessor = fitted(matrix, engine)
+    assert not preprocessor.offset.any()
+    rows = preprocessor.prepare(matrix)
     assert (rows.indices == matrix.indices).all()
     assert 0.25 < np.median(rows.data) < 4
-    np.testing.assert_allclose(rows.toarray() * space.scale, matrix.toarray(), rtol=1e-6)
+    np.testing.assert_allclose(rows.toarray() * preprocessor.scale, matrix.toarray(), rtol=1e-6)
     empty = scipy.sparse.csr_array((10, 3))
-    assert surveyed(empty, engine).scale == 1.0
-    assert surveyed(empty, engine).prepare(empty).nnz == 0
+    assert fitted(empty, engine).scale == 1.0
+    assert fitted(empty, engine).prepare(empty).nnz == 0
 
 
 def test_sparse_rows_in_a_space_of_dense_rows():
@@ -191,7 +191,7 @@ def test_rows_are_the_same_in_every_block(seed, n, d, metric, engine):
     random = np.random.default_rng(seed)
     X = points("outliers", n, d, random) + np.float32(0.5)
     for form in (X, scipy.sparse.csr_array(X)):
-        rows = PreparedRows(open_rows(form), surveyed(form, engine, metric))
+        rows = PreparedRows(open_rows(form), fitted(form, engine, metric))
         whole = dense(rows.read(0, n))
         assert (rows.n_rows, rows.n_features) == (n, d)
         some = np.flatnonzero(random.random(n) < 0.3)
@@ -215,22 +215,22 @@ def test_cosine_rows_have_unit_length(size, sparse, engine):
     wanted = X / np.abs(X).max(axis=1, keepdims=True)
     wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
     form = scipy.sparse.csr_array(X) if sparse else X
-    space = surveyed(form, engine, "cosine")
+    preprocessor = fitted(form, engine, "cosine")
     with np.errstate(over="ignore"):
-        rows = dense(space.prepare(form))
+        rows = dense(preprocessor.prepare(form))
     assert rows.dtype == np.float32
     np.testing.assert_allclose(rows, wanted, atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-6)
-    assert (space.restore(rows) == rows).all()
+    assert (preprocessor.restore(rows) == rows).all()
 
 
 @pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
 def test_cosine_refuses_rows_of_zeros(make):
     X = np.ones((10, 3))
     X[[4, 7]] = 0
-    space = Preprocessor("cosine", np.zeros(3), 1.0)
+    preprocessor = Preprocessor("cosine", np.zeros(3), 1.0)
     with pytest.raises(ValueError, match=r"Row 1004 of X is all zeros.*metric='euclidean'"):
-        space.prepare(make(X), range(1000, 1010))
+        preprocessor.prepare(make(X), range(1000, 1010))
 
 
 # NaN and infinity
@@ -248,9 +248,9 @@ def test_survey_names_row_and_column(d, dtype, value, what, metric, engine):
     names = [f"feature {j}" for j in range(d)]
     for form in (X, np.asfortranarray(X), *([] if dtype == "float16" else [scipy.sparse.csr_array(X)])):
         with pytest.raises(ValueError, match=message.format(2)):
-            surveyed(form, engine, metric)
+            fitted(form, engine, metric)
         with pytest.raises(ValueError, match=message.format("'feature 2'")):
-            surveyed(form, engine, metric, names)
+            fitted(form, engine, metric, names)
 
 
 def test_check_finite_counts_from_the_first_row():
@@ -276,4 +276,4 @@ def test_infinities_of_both_signs_in_one_column(engine):
     X = np.ones((10, 1))
     X[3], X[6] = np.inf, -np.inf
     with pytest.raises(ValueError, match="row 3"):
-        surveyed(X, engine)
+        fitted(X, engine)

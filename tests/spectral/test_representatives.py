@@ -13,7 +13,11 @@ from tests.helpers.cases import FEW, MANY, SEEDS, points
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, SparseRows
 from ultraspec.spectral import representatives
-from ultraspec.spectral.representatives import count, select
+from ultraspec.spectral.representatives import count_representatives, select_representatives
+
+
+def select(rows, p, selection, factor, rng, engine, metric="euclidean"):
+    return select_representatives(rows, p, selection, factor, metric, rng, engine)
 
 
 def rows_of(X):
@@ -50,7 +54,7 @@ def lloyd_calls(monkeypatch):
     ],
 )
 def test_count(n_rows, n_representatives, n_clusters, n_neighbors, p):
-    assert count(n_rows, n_representatives, n_clusters, n_neighbors) == p
+    assert count_representatives(n_rows, n_representatives, n_clusters, n_neighbors) == p
 
 
 @settings(max_examples=100)
@@ -61,7 +65,7 @@ def test_count(n_rows, n_representatives, n_clusters, n_neighbors, p):
     n_neighbors=st.integers(1, 100),
 )
 def test_count_bounds(n, n_representatives, n_clusters, n_neighbors):
-    p = count(n, n_representatives, n_clusters, n_neighbors)
+    p = count_representatives(n, n_representatives, n_clusters, n_neighbors)
     assert 1 <= p <= min(n, n_representatives)
     assert p >= min(n, n_representatives, max(n_clusters, n_neighbors) + 1)
     assert p <= max(n // 3, n_clusters + 1, n_neighbors + 1)
@@ -126,7 +130,7 @@ def test_select(seed, d, kind, selection, n, sparse, unit, engine):
     X = points(kind, n, d, random)
     p = int(random.integers(1, n + 1))
     rows = SparseRows(scipy.sparse.csr_array(X)) if sparse else ArrayRows(X)
-    R = select(rows, p, selection, 3, random, engine, unit=unit)
+    R = select(rows, p, selection, 3, random, engine, "cosine" if unit else "euclidean")
     assert 1 <= len(R) <= p
     assert R.dtype == np.float32
     assert len(np.unique(R, axis=0)) == len(R)
@@ -154,7 +158,9 @@ def test_same_for_the_same_seed_and_any_threads(selection, d):
     results = []
     for n_jobs, seed in ((1, 3), (2, 3), (5, 3), (1, 4)):
         with ThreadEngine(n_jobs) as threads:
-            R = select(ArrayRows(X), 60, selection, 10, np.random.default_rng(seed), threads)
+            R = select_representatives(
+                ArrayRows(X), 60, selection, 10, "euclidean", np.random.default_rng(seed), threads
+            )
             results.append(R.tobytes())
     assert results[0] == results[1] == results[2] != results[3]
 
@@ -163,7 +169,9 @@ def test_same_for_the_same_seed_and_any_threads(selection, d):
 def test_sparse_rows_are_dense_rows(selection, engine):
     X = points("grid", 400, 12, np.random.default_rng(0))
     dense = select(ArrayRows(X), 15, selection, 5, np.random.default_rng(1), engine)
-    sparse = select(SparseRows(scipy.sparse.csr_array(X)), 15, selection, 5, np.random.default_rng(1), engine)
+    sparse = select_representatives(
+        SparseRows(scipy.sparse.csr_array(X)), 15, selection, 5, "euclidean", np.random.default_rng(1), engine
+    )
     np.testing.assert_allclose(dense, sparse, atol=1e-5)
 
 

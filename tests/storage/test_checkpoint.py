@@ -20,7 +20,7 @@ import scipy.sparse
 from tests.helpers.common import ROOT, blobs, documents
 from ultraspec import USENC, datasets
 from ultraspec.ensemble import members
-from ultraspec.ensemble.members import run_members
+from ultraspec.ensemble.members import run_member
 from ultraspec.storage import checkpoint
 from ultraspec.storage.folders import Folder
 
@@ -55,11 +55,12 @@ def members_run(monkeypatch):
     """Numbers of the members that are made rather than read."""
     numbers = []
 
-    def spy(rows, recipe, seeds, keep, engine):
-        numbers.extend(sorted(seeds))
-        run_members(rows, recipe, seeds, keep, engine)
+    def spy(rows, options, seed, engine, buffer=None):
+        numbers.append(seed.spawn_key[-1])
+        numbers.sort()  # members may run at once
+        return run_member(rows, options, seed, engine, buffer)
 
-    monkeypatch.setattr(members, "run_members", spy)
+    monkeypatch.setattr(members, "run_member", spy)
     return numbers
 
 
@@ -211,7 +212,7 @@ def replace_by_text(path):
 )
 def test_a_damaged_member_is_noticed_and_made_anew(finished, labels, members_run, damage):
     damage(finished / "member-0002.npz")
-    with pytest.warns(UserWarning, match=r"member-0002.npz' is damaged \(.*this member is made anew"):
+    with pytest.warns(UserWarning, match=r"member-0002.npz' is damaged \(.*its result is computed again"):
         model = make(finished).fit(X)
     assert members_run == [2]
     same(model, labels)
@@ -227,7 +228,7 @@ def forge(path, change):
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files if name != "digest"}
     change(arrays)
-    np.savez(path, **arrays, digest=np.array(folder._digest("2", arrays)))
+    np.savez(path, **arrays, digest=np.array(folder._digest("member-0002", arrays)))
 
 
 FORGERIES = {
@@ -250,7 +251,7 @@ FORGERIES = {
 @pytest.mark.parametrize("change", FORGERIES.values(), ids=FORGERIES)
 def test_a_member_with_a_right_checksum_and_wrong_contents_is_made_anew(finished, labels, members_run, change):
     forge(finished / "member-0002.npz", change)
-    with pytest.warns(UserWarning, match=r"member-0002.npz' is damaged \(.*this member is made anew"):
+    with pytest.warns(UserWarning, match=r"member-0002.npz' is damaged \(.*its result is computed again"):
         model = make(finished).fit(X)
     assert members_run == [2]
     same(model, labels)
@@ -346,7 +347,7 @@ def test_folders_that_are_no_checkpoints_are_refused(tmp_path):
 def test_a_damaged_header_is_refused(tmp_path, content):
     make(tmp_path, n_estimators=2).fit(X)
     (tmp_path / checkpoint.HEADER).write_text(content)
-    with pytest.raises(ValueError, match=r"cannot be read|is not of this version's checkpoints"):
+    with pytest.raises(ValueError, match=r"cannot be read|was not written by this version's checkpoints"):
         make(tmp_path, n_estimators=2).fit(X)
 
 
@@ -375,13 +376,13 @@ def test_a_fit_that_was_refused_does_not_claim_its_folder(tmp_path, labels):
 def test_home_folders_and_empty_names(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     make("~/run", n_estimators=2).fit(X)
-    assert (tmp_path / "run" / "ensemble.json").exists()
+    assert (tmp_path / "run" / "checkpoint.json").exists()
     with pytest.raises(ValueError, match="checkpoint must be the path of a folder, a URL or None, got ''"):
         make("").fit(X)
 
 
 def test_what_a_kill_leaves_of_the_first_file_is_no_obstacle(tmp_path):
-    (tmp_path / "ensemble.json.tmp").write_bytes(b"{")
+    (tmp_path / "checkpoint.json.tmp").write_bytes(b"{")
     X = np.random.default_rng(0).standard_normal((300, 2))
     options = {"n_estimators": 2, "random_state": 0}
     labels = USENC(2, checkpoint=tmp_path, **options).fit_predict(X)

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from ultraspec._kernels.graph import reduce_pairs
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.ensemble.combine import BLOCK_ROWS
+from ultraspec.ensemble.transfer_cut import BLOCK_ROWS
 from ultraspec.rows import Span, cut_span
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.transfer_cut import Graph, sum_graph

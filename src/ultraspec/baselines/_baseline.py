@@ -19,8 +19,8 @@ from ultraspec.cluster.points import Points
 from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Rows
-from ultraspec.spectral.discretize import renumber
-from ultraspec.spectral.preprocess import PreparedRows, Preprocessor, survey
+from ultraspec.spectral.embedding import drop_empty_clusters
+from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
 
 # Parameters that must be integers of at least 1, or None where that is the default.
 INTEGERS = (
@@ -62,14 +62,14 @@ class Baseline(RowClusterer):
             The fitted estimator itself.
         """
         self._check_parameters()
-        rows = open_input(self, X, reset=True)
-        k = self._wanted_clusters(rows)
+        rows = open_input(self, X, reset=True, predicts=False)
+        k = self._least_clusters(rows)
         seeds = seed_sequence(self.random_state).spawn(3)
         reporter = self._reporter()
         with ThreadEngine(self.n_jobs, reporter) as engine:
             with reporter.phase("survey"):
                 names = getattr(self, "feature_names_in_", None)
-                space = survey(rows, "euclidean", np.random.default_rng(seeds[0]), engine, names)
+                space = Preprocessor.fit(rows, "euclidean", np.random.default_rng(seeds[0]), engine, names)
             result = self._cluster(rows, space, k, seeds[1:], engine)
             reporter.close()
         self.labels_ = result.labels
@@ -115,7 +115,7 @@ class SpectralBaseline(Baseline):
     ) -> Clustering:
         prepared = PreparedRows(rows, space)
         clustering = self._cluster_prepared(prepared, space, k, np.random.default_rng(seeds[0]), engine)
-        return renumber(clustering, k, self._few_clusters)
+        return drop_empty_clusters(clustering, k, self._few_clusters)
 
     @abstractmethod
     def _cluster_prepared(

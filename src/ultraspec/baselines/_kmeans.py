@@ -87,7 +87,7 @@ def lite_kmeans(
     smallest sum of squares (the original compares sums of distances). With more than 2^18 rows, several runs are
     compared on a sample of 2^16 rows, and the best one is continued on all rows; the original uses all rows in each
     run. A cluster that becomes empty is restarted at a row far from its centre. If there are fewer distinct rows than
-    `k`, some ``counts`` are zero, see `discretize.renumber`.
+    `k`, some ``counts`` are zero, see `embedding.drop_empty_clusters`.
 
     Parameters
     ----------

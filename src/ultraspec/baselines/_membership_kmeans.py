@@ -19,7 +19,7 @@ from ultraspec.cluster.kmeans import Clustering, lloyd
 from ultraspec.cluster.points import Assign, Centers, Points, Squares, Sums
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Span
-from ultraspec.spectral.discretize import renumber
+from ultraspec.spectral.embedding import drop_empty_clusters
 
 Floats = npt.NDArray[np.float64]
 
@@ -97,4 +97,4 @@ def membership_kmeans(
 
     best = min((run() for _ in range(n_init)), key=lambda clustering: clustering.inertia)
     why = "some clusters became empty and could not be restarted. Raise n_init, or ask for fewer clusters."
-    return ConsensusLabels(renumber(best, k, why).labels, best.n_iter)
+    return ConsensusLabels(drop_empty_clusters(best, k, why).labels, best.n_iter)

@@ -10,7 +10,8 @@ from ultraspec.cluster.kmeans import lloyd, spread_centers
 from ultraspec.cluster.points import RowPoints
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Span
-from ultraspec.spectral import discretize, transfer_cut
+from ultraspec.spectral import embedding as spectral_embedding
+from ultraspec.spectral import transfer_cut
 
 FEW_CLUSTERS = "no more groups of rows differ in the embedding. Add base clusterings, or finer ones."
 TINY = 1e-10  # keeps divisors from being zero
@@ -34,9 +35,9 @@ def cut_memberships(
     """
     spectrum = transfer_cut.transfer_cut(clusterings.graph(engine, cluster_weights), k, 0.0)
     edges = clusterings.all_edges(engine, cluster_weights)
-    points = discretize.EmbeddedPoints(edges, spectrum.vectors, clusterings.weights)
-    best = discretize.kmeans(points, k, n_init, max_iter, np.random.default_rng(seed), engine)
-    return ConsensusLabels(discretize.renumber(best, k, FEW_CLUSTERS).labels, best.n_iter)
+    points = spectral_embedding.EmbeddedPoints(edges, spectrum.vectors, clusterings.weights)
+    best = spectral_embedding.kmeans(points, k, n_init, max_iter, np.random.default_rng(seed), engine)
+    return ConsensusLabels(spectral_embedding.drop_empty_clusters(best, k, FEW_CLUSTERS).labels, best.n_iter)
 
 
 def cut_affinities(
@@ -75,4 +76,4 @@ def cut_affinities(
     starts = (spread_centers(embedding, np.ones(1), k, random) for _ in range(n_init))  # k-means++
     runs = (lloyd(points, start, engine, max_iter=max_iter) for start in starts)
     best = min(runs, key=lambda clustering: clustering.inertia)
-    return ConsensusLabels(discretize.renumber(best, k, FEW_CLUSTERS).labels, best.n_iter)
+    return ConsensusLabels(spectral_embedding.drop_empty_clusters(best, k, FEW_CLUSTERS).labels, best.n_iter)

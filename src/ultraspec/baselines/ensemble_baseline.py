@@ -18,8 +18,8 @@ from ultraspec.baselines._baseline import Baseline
 from ultraspec.baselines._kmeans_members import kmeans_members, limit_base_clusters
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble import microclusters
-from ultraspec.ensemble.combine import warn_if_alone
-from ultraspec.ensemble.label_matrix import read_labels, warn_if_transposed
+from ultraspec.ensemble.consensus import warn_if_single
+from ultraspec.ensemble.label_matrix import read_label_matrix, warn_if_transposed
 from ultraspec.ensemble.members import prepare
 from ultraspec.rows import Rows
 from ultraspec.spectral.preprocess import Preprocessor
@@ -82,7 +82,7 @@ def generate_members(
 def combine(model: EnsembleBaseline, base_labels: Any) -> Labels:
     """Combine a label matrix of any kind by the method and the parameters of an ensemble estimator."""
     model._check_parameters()
-    labels = read_labels(base_labels)
+    labels = read_label_matrix(base_labels)
     warn_if_transposed(labels)
     seed = seed_sequence(model.random_state)
     with ThreadEngine(model.n_jobs) as engine:
@@ -115,7 +115,7 @@ def combine_labels(
     if n_unassigned:
         warn_user(f"{n_unassigned:,} rows have no label in any base clustering; they get -1.", UserWarning)
     counts = tuple(len(values) for values in micro.values)
-    warn_if_alone(list(counts), k)
+    warn_if_single(list(counts), k)
     labels = np.full(len(micro.columns), -1, dtype=np.int32)
     n_iter = 0
     if len(assigned) <= k:  # every microcluster is a cluster

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from ultraspec._checks import check_choice, check_integer, warn_user
-from ultraspec._estimator import MOST_REPRESENTATIVES
 from ultraspec._kernels.graph import reduce_pairs
 from ultraspec.baselines._baseline import SpectralBaseline
 from ultraspec.baselines._docs import document
@@ -18,8 +17,9 @@ from ultraspec.baselines._kmeans import draw_indices, lite_kmeans, to_dense
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, Span
-from ultraspec.spectral.discretize import EmbeddedPoints
 from ultraspec.spectral.edges import Edges, LazyEdges, connect
+from ultraspec.spectral.embedding import EmbeddedPoints
+from ultraspec.spectral.model_checks import MOST_REPRESENTATIVES
 from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.spectral.preprocess import Preprocessor
 from ultraspec.spectral.transfer_cut import ONE, sum_graph, transfer_cut
@@ -207,7 +207,8 @@ def landmark_weights(rows: Rows, index: RepresentativeIndex, sigma: float, engin
     """Return the weights of all rows on their nearest landmarks, which sum to 1 for each row."""
     if not stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors):
         return LazyEdges(rows, index, sigma)
-    edges, _ = connect(rows, index, engine)
+    edges = connect(rows, index, engine)
     assert isinstance(edges, Edges)
-    edges.map(lambda part, _: part.weigh(sigma), engine)
+    edges = replace(edges, sigma=sigma)
+    edges.map(lambda part, _: part.weigh(), engine)
     return edges

@@ -15,7 +15,7 @@ from ultraspec.baselines._docs import document
 from ultraspec.baselines._transfer_cut import cut_memberships
 from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.ensemble.combine import check_columns
+from ultraspec.ensemble.transfer_cut import check_columns
 
 LEAST_WEIGHT = 1e-15  # of a base cluster: with much less, its float32 eigenvectors would overflow
 

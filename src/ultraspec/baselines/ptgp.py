@@ -19,7 +19,7 @@ from ultraspec.baselines._kernels.random_walks import take_step
 from ultraspec.baselines._transfer_cut import cut_affinities
 from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.ensemble.combine import check_columns
+from ultraspec.ensemble.transfer_cut import check_columns
 from ultraspec.rows import Span, cut_span
 
 MOST_STEPS = 20  # largest default number of steps and of neighbours

@@ -15,7 +15,7 @@ from ultraspec.baselines._docs import document
 from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
 from ultraspec.cluster.linkage import METHODS
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.ensemble.combine import check_columns
+from ultraspec.ensemble.transfer_cut import check_columns
 
 
 @document()

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ultraspec._estimator import fitted
 from ultraspec._input import open_input
 from ultraspec.engines.progress import Reporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows
+from ultraspec.spectral.preprocess import UnseenRows
 
 BLOCK_ROWS = 2**22
 BLOCKS_PER_THREAD = 8  # that are labelled before they are written
@@ -25,13 +27,14 @@ def label_blocks(model: Any, rows: Rows, reporter: Reporter) -> Generator[tuple[
     tuple of ndarray
         Labels of a block of rows and, for an ensemble, their confidence.
     """
-    backed = getattr(model, "_majority", None) is not None
+    state = fitted(model)
     source = open_input(model, rows, reset=False)
+    unseen = UnseenRows(source, state.preprocessor, getattr(model, "feature_names_in_", None))
     spans = source.blocks()
 
     def label(span: tuple[int, int]) -> tuple[npt.NDArray[Any], ...]:
-        block = model._prepare_new(source, span)
-        return model._placement.label_backed(block) if backed else (model._label(block),)
+        block = unseen.read(*span)
+        return state.model.label_with_confidence(block) if state.model.has_confidence else (state.model.label(block),)
 
     with ThreadEngine(model.n_jobs) as engine, reporter.phase("labels"):
         reporter.begin_pass(len(spans))

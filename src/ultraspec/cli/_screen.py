@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ultraspec.engines.progress import CLEAR_LINE, Console, Reporter, is_terminal
+from ultraspec.engines.progress import CLEAR_LINE, Console, Reporter, is_terminal, report_to
 
 PARTS = 1000  # of a file, that the bar moves by
 
@@ -66,12 +66,8 @@ class Screen:
     @contextmanager
     def watching(self, model: Any) -> Iterator[None]:
         """Let an estimator report here while the body runs."""
-        reporter = self.reporter(type(model).__name__)
-        vars(model)["_console"] = lambda: reporter  # in the place of what `verbose` chooses
-        try:
+        with report_to(self.reporter(type(model).__name__)):
             yield
-        finally:
-            del vars(model)["_console"]
 
     def result(self, facts: dict[str, Any], lines: Sequence[tuple[str, str]]) -> None:
         """Print the result: `facts` as JSON, or `lines` of a name and a value each."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ultraspec import USENC, USPEC, report, save
+from ultraspec._estimator import check_parameters, fitted
 from ultraspec.cli import _outputs
 from ultraspec.cli._errors import naming_input, naming_output
 from ultraspec.cli._input import DataFile
@@ -63,7 +64,7 @@ def make_estimator(parameters: Mapping[str, Any], *, ensemble: bool) -> Any:
     if "random_state" not in given and not unfinished:  # an unfinished fit continues with its seed
         given["random_state"] = secrets.randbelow(2**32)
     model = (USENC if ensemble else USPEC)(**given)
-    model._check_parameters()
+    check_parameters(model)
     return model
 
 
@@ -116,13 +117,13 @@ def repeat_command(model: Any, source: DataFile, n_rows: int | None = None) -> s
     """
     arguments = ["ultraspec", "fit", str(source.path)]
     note = ""
-    if n_rows is not None and n_rows != model._n_rows:
+    if n_rows is not None and n_rows != fitted(model).n_rows:
         arguments[2] = "DATA"
-        note = f"# DATA: the {model._n_rows:,} rows that were fitted, not those of this page\n"
+        note = f"# DATA: the {fitted(model).n_rows:,} rows that were fitted, not those of this page\n"
     kind = USENC if isinstance(model, USENC) else USPEC
     if kind is USENC:
         arguments.append("--ensemble")
-    values = {**model.get_params(deep=False), "random_state": model._seed}
+    values = {**model.get_params(deep=False), "random_state": fitted(model).seed}
     defaults = {**kind().get_params(deep=False), "n_clusters": None}  # -k is required
     for name, parameter in parameters_of(kind.__name__).items():
         if values[name] != defaults[name] and name != "n_jobs":
@@ -146,7 +147,7 @@ def describe_fit(model: Any, rows: Rows, sizes: Any, scale: str, seconds: float)
         "seconds": round(seconds, 3),
         "seconds_by_phase": {name: round(phase["seconds"], 3) for name, phase in model.fit_profile_.items()},
         "peak_bytes": max((n for n in used if n is not None), default=None),
-        "seed": model._seed,
+        "seed": fitted(model).seed,
     }
     if hasattr(model, "confidence_"):
         total = sum(float(part.sum(dtype=np.float64)) for (part,) in split_blocks(model.confidence_))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ultraspec import load
+from ultraspec._estimator import fitted
 from ultraspec.cli import _outputs
 from ultraspec.cli._errors import naming_input
 from ultraspec.cli._input import DataFile
@@ -24,7 +25,7 @@ def run(path: Path, source: DataFile, target: Path, *, n_jobs: int | None, force
     model = load_model(path, n_jobs)
     with source.open(screen, feature_names(model)) as rows:
         types: dict[str, Any] = {"label": np.int32}
-        if getattr(model, "_majority", None) is not None:
+        if fitted(model).model.has_confidence:
             types["confidence"] = np.float32
         n_bytes = _outputs.label_bytes(target, rows.n_rows, confidence="confidence" in types)
         _outputs.check_disk_space({target: n_bytes})

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import dask
 
+from ultraspec._kernels.blas import single_blas_thread
 from ultraspec.engines.threads import ThreadEngine, merge_tree
 from ultraspec.rows import Block, Rows, Span
 from ultraspec.rows._base import MOST_GROUPS
@@ -69,12 +70,18 @@ class DaskEngine(ThreadEngine):
         result: R = self._compute(_fold_chunk, (rows.over(None), start, step), tasks, merge)
         return result
 
+    def call(self, function: Callable[..., R], *args: Any) -> R:
+        """Return ``function(*args)`` from a worker of a cluster, so that members of an ensemble do not wait here."""
+        if active_client() is None:
+            return super().call(function, *args)
+        result: R = self._compute(_call, (function, args), [()], None)[0]
+        return result
+
     def apply(self, function: Callable[..., R], *args: Any) -> R:
-        """Work on something small: on a worker of a cluster, so that members of an ensemble do not wait here."""
+        """Return ``function(*args, engine)`` from a worker of a cluster, where the engine has one thread."""
         if active_client() is None:
             return super().apply(function, *args)
-        result: R = self._compute(_apply, (function, args), [()], None)[0]
-        return result
+        return self.call(_with_engine, function, args)
 
     def _compute(
         self,
@@ -135,7 +142,12 @@ def _merge(merge: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     return merge(copy.deepcopy(a), b)
 
 
-def _apply(token: str, payload: bytes) -> Any:
+def _call(token: str, payload: bytes) -> Any:
     function, args = unpack(token, payload)
+    with single_blas_thread:
+        return function(*args)
+
+
+def _with_engine(function: Callable[..., Any], args: Sequence[Any]) -> Any:
     with ThreadEngine(1) as engine:
         return function(*args, engine)

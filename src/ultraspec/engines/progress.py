@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import IO, Any
 
 from ultraspec.engines.memory import resident_bytes
@@ -81,6 +82,43 @@ class Reporter:
 
     def advance(self) -> None:
         """One more task of the pass is done."""
+
+
+_reporter: ContextVar[Reporter | None] = ContextVar("reporter", default=None)
+
+
+@contextlib.contextmanager
+def report_to(reporter: Reporter) -> Iterator[None]:
+    """Send the progress of all fits in this context to `reporter`, whatever their parameter `verbose` is.
+
+    This is how programs show progress in their own way: derive a class from `Reporter` and override what is needed.
+
+    Examples
+    --------
+    >>> from ultraspec import USPEC, datasets
+    >>> class Phases(Reporter):
+    ...     def begin_phase(self, name):
+    ...         print(name)
+    >>> X, _ = datasets.generate("tb", 1_000, random_state=0)
+    >>> with report_to(Phases()):
+    ...     model = USPEC(2, random_state=0).fit(X)
+    survey
+    representatives
+    neighbors
+    graph
+    eigenvectors
+    labels
+    """
+    token = _reporter.set(reporter)
+    try:
+        yield
+    finally:
+        _reporter.reset(token)
+
+
+def reporter_for(title: str, *, verbose: bool) -> Reporter:
+    """Return the reporter given by `report_to`, else a `Console` if `verbose`, else one that shows nothing."""
+    return _reporter.get() or (Console(title) if verbose else Reporter())
 
 
 class MemberReporter(Reporter):

@@ -168,8 +168,12 @@ class ThreadEngine:
             rows.runs(most_groups), start, lambda result, span: step(result, rows.read(*span), span), merge
         )
 
+    def call(self, function: Callable[..., R], *args: Any) -> R:
+        """Return ``function(*args)``, where the rows are: work on small arguments."""
+        return function(*args)
+
     def apply(self, function: Callable[..., R], *args: Any) -> R:
-        """``function(*args, engine)``: work on something small, for which one thread engine is enough."""
+        """Return ``function(*args, engine)``, where the rows are: work on small arguments that needs an engine."""
         return function(*args, self)
 
 

@@ -18,7 +18,7 @@ MISSING_WORDS = {"-1", "-1.0", "nan", "None", "<NA>"}  # what -1, NaN, None and 
 Column = npt.NDArray[Any]
 
 
-def read_labels(base_labels: Any) -> Column | list[Column]:
+def read_label_matrix(base_labels: Any) -> Column | list[Column]:
     """An integer matrix as it is, anything else as one integer array per clustering, -1 where a row is not assigned."""
     if isinstance(base_labels, np.ma.MaskedArray):
         raise ValueError("base_labels is a masked array. Pass base_labels.filled(-1): -1 means not assigned.")

@@ -1,15 +1,16 @@
-"""The members of U-SENC's ensemble: takes rows, gives one U-SPEC model and one column of labels per member.
+"""Members of the ensemble (paper, section 3.2.1): U-SPEC models with different numbers of clusters.
 
-Every member has a seed of its own, from which its number of clusters, its representatives and its labels follow: so
-members may run at once or one after another, and a killed run may go on where it stopped. All see the rows through one
-`Preprocessor`: rows are surveyed once and, where they fit, prepared once.
+Every member has its own seed, which determines its number of clusters, its representatives and its labels. So members
+may run in parallel or one after another, and a killed run may continue where it stopped. All members share one
+`Preprocessor`: rows are checked once and, if they are small, preprocessed once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,83 +19,112 @@ from ultraspec._checks import warn_user
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Block, Rows, Span
-from ultraspec.spectral import discretize, representatives
-from ultraspec.spectral.edges import Edges
-from ultraspec.spectral.model import GraphOptions, Model, embed
+from ultraspec.spectral import embedding
+from ultraspec.spectral.edges import Edges, connect
+from ultraspec.spectral.model import Model
+from ultraspec.spectral.model_checks import InvalidModel, check_model_arrays
+from ultraspec.spectral.neighbors import RepresentativeIndex
+from ultraspec.spectral.options import GraphOptions
 from ultraspec.spectral.partition import CenterPartition, label_all
 from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
+from ultraspec.spectral.representatives import count_representatives, select_representatives
+from ultraspec.spectral.transfer_cut import reduce_graph, transfer_cut
+from ultraspec.storage.checkpoint import Arrays, Checkpoint, NoCheckpoint
 from ultraspec.storage.spool import as_array, columns_of, matrix_for
 
-if TYPE_CHECKING:
-    from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
-
 BASE_CLUSTERS = (20, 60)
-ROWS_PER_BASE_CLUSTER = 180  # on small data: finer members differ by chance
-PREPARED_BYTES = 2**28  # rows whose float32 form is no larger are prepared once for all members
-PARALLEL_BYTES = 2**28  # members that need no more together while they run may run at once
+ROWS_PER_BASE_CLUSTER = 180  # at least, for small data: finer members differ by chance
+PREPARED_BYTES = 2**28  # rows whose float32 form is no larger are preprocessed once for all members
+PARALLEL_BYTES = 2**28  # members that need no more memory together run in parallel
 
 Column = npt.NDArray[Any]  # unsigned integers
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """What the members have in common.
+class MemberOptions:
+    """Parameters that all members share.
 
     Attributes
     ----------
-    options : GraphOptions
+    graph : GraphOptions
         Parameters of their graphs.
     asked : tuple of two int
-        Fewest and most clusters of a member, as the user asked for.
+        Fewest and most clusters of a member, as the user passed them.
     base_clusters : tuple of two int
-        The same, cut where rows are few.
+        Fewest and most clusters of a member, reduced for small data.
     max_iter : int
-        Iterations of their k-means.
+        Maximum number of iterations of their k-means.
     """
 
-    options: GraphOptions
+    graph: GraphOptions
     asked: tuple[int, int]
     base_clusters: tuple[int, int]
     max_iter: int
 
     @classmethod
-    def of(cls, estimator: Any, n_rows: int, n_clusters: int) -> Recipe:
-        """That of an estimator; warns where a range of base clusters that is the user's own was cut."""
-        options, asked = GraphOptions.of(estimator), (int(estimator.base_clusters[0]), int(estimator.base_clusters[1]))
-        found = cut_range(asked, n_rows, n_clusters, options.n_representatives, options.n_neighbors)
-        if found != asked and asked != BASE_CLUSTERS:
+    def of(cls, estimator: Any, n_rows: int, n_clusters: int) -> MemberOptions:
+        """Return the options of an estimator; warn if `base_clusters` is not the default and was reduced."""
+        graph = GraphOptions.of(estimator)
+        asked = (int(estimator.base_clusters[0]), int(estimator.base_clusters[1]))
+        reduced = reduce_range(asked, n_rows, n_clusters, graph.n_representatives, graph.n_neighbors)
+        if reduced != asked and asked != BASE_CLUSTERS:
             warn_user(
-                f"Members have {found[0]} to {found[1]} clusters instead of {asked[0]} to {asked[1]}: {n_rows:,} "
-                "rows make no finer ones that are more than chance.",
+                f"base_clusters was reduced from {asked} to {reduced} because X has only {n_rows:,} rows.",
                 UserWarning,
             )
-        return cls(options, asked, found, int(estimator.base_max_iter))
+        return cls(graph, asked, reduced, int(estimator.base_max_iter))
 
     def describe(self) -> dict[str, Any]:
-        """What decides the members, for a checkpoint."""
-        facts = {**asdict(self.options), "base_clusters": list(self.asked), "base_max_iter": self.max_iter}
+        """Return the parameters that determine the members, for a checkpoint."""
+        facts = {**asdict(self.graph), "base_clusters": list(self.asked), "base_max_iter": self.max_iter}
         return facts | {"members have": "{} to {} clusters".format(*self.base_clusters)}
 
     @property
-    def label_type(self) -> npt.DTypeLike:
-        """The smallest type that holds every member's labels."""
-        return np.min_scalar_type(self.base_clusters[1] - 1)
+    def label_type(self) -> np.dtype:
+        """Smallest type that holds the labels of every member."""
+        return np.dtype(np.min_scalar_type(self.base_clusters[1] - 1))
 
 
 @dataclass(frozen=True)
 class Member:
-    """A finished member: what labels further rows, and the labels of the rows that were fitted."""
+    """A finished member.
+
+    Attributes
+    ----------
+    model : Model
+        Labels new rows.
+    labels : ndarray of shape (n,), unsigned, or None
+        Labels of the fitted rows; None if these are on a cluster.
+    """
 
     model: Model
     labels: Column | None
 
+    def arrays(self) -> Arrays:
+        """Return the state as arrays, for a checkpoint."""
+        return ({} if self.labels is None else {"labels": self.labels}) | self.model.arrays()
 
-def cut_range(
+    @classmethod
+    def from_arrays(cls, rows: Rows, arrays: Arrays) -> Member:
+        """Restore a member of these rows; raise InvalidModel unless `arrays` are valid."""
+        model_arrays = dict(arrays)
+        labels = None if rows.remote else model_arrays.pop("labels", None)
+        check_model_arrays(model_arrays, rows.n_rows, rows.n_features)
+        member = cls(Model.from_arrays(model_arrays), labels)
+        if not rows.remote:
+            n_clusters = member.model.partition.n_clusters
+            valid = labels is not None and labels.shape == (rows.n_rows,) and labels.dtype.kind == "u"
+            if labels is None or not valid or int(labels.max()) >= n_clusters:
+                raise InvalidModel(f"its labels do not assign {rows.n_rows:,} rows to {n_clusters} clusters.")
+        return member
+
+
+def reduce_range(
     base_clusters: tuple[int, int], n_rows: int, n_clusters: int, n_representatives: int, n_neighbors: int
 ) -> tuple[int, int]:
-    """The range that members draw their number of clusters from: cut in proportion where rows are few."""
+    """Reduce the range of the members' number of clusters in proportion, for small data."""
     low, high = base_clusters
-    p = representatives.count(n_rows, n_representatives, 1, n_neighbors)
+    p = count_representatives(n_rows, n_representatives, 1, n_neighbors)
     most = min(p if p == n_representatives else p // 2, max(n_rows // ROWS_PER_BASE_CLUSTER, 2 * n_clusters))
     most = max(1, most)
     if high <= most:
@@ -102,9 +132,9 @@ def cut_range(
     return min(most, max(1, most * low // high, n_clusters)), most
 
 
-def prepare(rows: Rows, space: Preprocessor, engine: ThreadEngine) -> Rows:
-    """The rows as members read them: dense ones prepared now where they are small, others when a block is read."""
-    prepared = PreparedRows(rows, space)
+def prepare(rows: Rows, preprocessor: Preprocessor, engine: ThreadEngine) -> Rows:
+    """Return preprocessed rows: small dense rows are preprocessed now, others whenever a block is read."""
+    prepared = PreparedRows(rows, preprocessor)
     if rows.sparse or rows.remote or rows.n_rows * rows.n_features * 4 > PREPARED_BYTES:
         return prepared
     array = np.empty((rows.n_rows, rows.n_features), dtype=np.float32)
@@ -116,54 +146,123 @@ def prepare(rows: Rows, space: Preprocessor, engine: ThreadEngine) -> Rows:
     return ArrayRows(array, in_memory=rows.in_memory)
 
 
-def gather_members(
+def generate_members(
     rows: Rows,
-    recipe: Recipe,
+    options: MemberOptions,
     seeds: Sequence[np.random.SeedSequence],
     checkpoint: Checkpoint | NoCheckpoint,
     engine: ThreadEngine,
 ) -> tuple[list[Model], Any]:
-    """Models and labels, as in `matrix_for`, of all members: of those in the checkpoint, and of those made now.
+    """Run all members that the checkpoint does not have.
 
-    There are no labels where the rows are on a cluster.
+    Small data, and data on a cluster: members run in parallel, each in one thread, so that no core is idle while
+    another computes eigenvectors. Large data: one after another on all threads, with one buffer for the edges.
+
+    Returns
+    -------
+    list of Model
+        Models of all members.
+    ndarray or SpooledMatrix of shape (n, m), or None
+        Labels by all members; None if rows are on a cluster.
     """
-    models: dict[int, Model] = {}
-    labels = None if rows.remote else matrix_for(rows, len(seeds), recipe.label_type)
-    columns = columns_of(labels)
-
-    def keep(number: int, member: Member) -> None:
-        models[number] = member.model
-        if labels is not None:
-            columns[number][:] = member.labels
-
-    def keep_new(number: int, member: Member) -> None:
-        checkpoint.save_member(number, member)
-        keep(number, member)
-
-    for number in range(len(seeds)):
-        member = checkpoint.load_member(number)
-        if member is not None:
-            keep(number, member)
-    missing = {number: seed for number, seed in enumerate(seeds) if number not in models}
-    run_members(rows, recipe, missing, keep_new, engine)
-    return [models[number] for number in range(len(seeds))], labels
+    n_bytes = 6 * rows.n_rows * options.graph.n_neighbors + 24 * options.graph.n_representatives * rows.n_features
+    parallel = engine.n_jobs > 1 and (rows.remote or n_bytes * engine.n_jobs <= PARALLEL_BYTES)
+    run = _MemberRun(rows, options, seeds, checkpoint, engine, parallel=parallel)
+    if parallel:
+        models = engine.map(run, range(len(seeds)))
+    else:
+        engine.reporter.begin_pass(len(seeds))
+        models = []
+        for number in range(len(seeds)):
+            models.append(run(number))
+            engine.reporter.advance()
+    return models, run.labels
 
 
-def label_members(models: Sequence[Model], block: Block) -> npt.NDArray[np.int32]:
-    """Labels (n, m) of prepared rows by each member."""
-    labels = np.empty((block.shape[0], len(models)), dtype=np.int32)
+class _MemberRun:
+    """Runs members by number, or takes them from the checkpoint, and collects their labels."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        options: MemberOptions,
+        seeds: Sequence[np.random.SeedSequence],
+        checkpoint: Checkpoint | NoCheckpoint,
+        engine: ThreadEngine,
+        *,
+        parallel: bool,
+    ) -> None:
+        self.labels = None if rows.remote else matrix_for(rows, len(seeds), options.label_type)
+        self._columns = columns_of(self.labels)
+        self._rows = rows
+        self._options = options
+        self._seeds = seeds
+        self._checkpoint = checkpoint
+        self._engine = engine.within(MemberReporter(engine.reporter), alone=parallel)
+        self._buffer: EdgeBuffer | None = None if parallel else EdgeBuffer()
+
+    def __call__(self, number: int) -> Model:
+        args = self._rows, self._options, self._seeds[number], self._engine, self._buffer
+        restore = partial(Member.from_arrays, self._rows)
+        member = self._checkpoint.run(f"member-{number:04d}", run_member, *args, restore=restore)
+        if self.labels is not None:
+            self._columns[number][:] = member.labels
+        model: Model = member.model
+        return model
+
+
+class EdgeBuffer:
+    """Edges of one member, which the next member may overwrite."""
+
+    edges: Edges | None = None
+
+
+def run_member(
+    rows: Rows,
+    options: MemberOptions,
+    seed: np.random.SeedSequence,
+    engine: ThreadEngine,
+    buffer: EdgeBuffer | None = None,
+) -> Member:
+    """Run one member: U-SPEC with a random number of clusters, and k-means of few iterations."""
+    phase = engine.reporter.phase
+    graph = options.graph
+    low, high = options.base_clusters
+    k_seed, *seeds = seed.spawn(4)
+    k = int(np.random.default_rng(k_seed).integers(low, high + 1))
+    rngs = [np.random.default_rng(each) for each in seeds]
+    with phase("representatives"):
+        p = count_representatives(rows.n_rows, graph.n_representatives, high, graph.n_neighbors)
+        R = select_representatives(rows, p, graph.selection, graph.candidate_factor, graph.metric, rngs[0], engine)
+    with phase("neighbors"):
+        exact = graph.neighbors == "exact"
+        index = engine.apply(RepresentativeIndex.build, R, graph.n_neighbors, graph.neighborhood_factor, exact, rngs[1])
+        stored = embedding.stores_edges(rows, index.n_neighbors, k)
+        edges = connect(rows, index, engine, stored, out=buffer.edges if buffer is not None else None)
+        if buffer is not None and isinstance(edges, Edges):
+            buffer.edges = edges
+    with phase("graph"):
+        reduced = reduce_graph(edges, len(R), rows, engine)
+    with phase("eigenvectors"):
+        spectrum = engine.call(transfer_cut, reduced, k, graph.regularization, index.representatives)
+    with phase("labels"):
+        points = embedding.embed_edges(edges, spectrum.vectors[:, :k])
+        centers = embedding.kmeans_of_sample(points, k, 1, options.max_iter, rngs[2], engine).centers
+        labels = edges.allocate(options.label_type)
+        partition = label_all(edges, CenterPartition(spectrum, centers), labels, engine)
+    return Member(Model(index, edges.sigma, partition), as_array(labels))
+
+
+def label_members(models: Sequence[Model], block: Block, dtype: npt.DTypeLike = np.int32) -> npt.NDArray[Any]:
+    """Label preprocessed rows by each member (n, m)."""
+    labels = np.empty((block.shape[0], len(models)), dtype=dtype)
     for j, model in enumerate(models):
         labels[:, j] = model.label(block)
     return labels
 
 
-def small_labels(models: Sequence[Model], dtype: npt.DTypeLike, block: Block) -> npt.NDArray[Any]:
-    """The same in a small type."""
-    return label_members(models, block).astype(dtype)
-
-
 def base_labels(models: Sequence[Model], rows: Rows, dtype: npt.DTypeLike, engine: ThreadEngine) -> npt.NDArray[Any]:
-    """Labels (n, m) of all prepared rows by each member."""
+    """Label all preprocessed rows by each member (n, m)."""
     out = matrix_for(rows, len(models), dtype)
 
     def run(block: Block, span: Span) -> None:
@@ -173,58 +272,12 @@ def base_labels(models: Sequence[Model], rows: Rows, dtype: npt.DTypeLike, engin
     return as_array(out)
 
 
-def base_columns(models: Sequence[Model], block: Block) -> npt.NDArray[np.int32]:
-    """Base clusters of prepared rows, numbered through all members."""
+def first_columns(models: Sequence[Model]) -> npt.NDArray[np.int32]:
+    """Return the number of each member's first base cluster, counted through all members."""
     sizes = [model.partition.n_clusters for model in models]
-    return label_members(models, block) + np.cumsum([0, *sizes[:-1]], dtype=np.int32)
+    return np.cumsum([0, *sizes[:-1]], dtype=np.int32)
 
 
-def run_members(
-    rows: Rows,
-    recipe: Recipe,
-    seeds: Mapping[int, np.random.SeedSequence],
-    keep: Callable[[int, Member], None],
-    engine: ThreadEngine,
-) -> None:
-    """Run the members that `seeds` numbers and hand each to `keep`, perhaps from several threads at once.
-
-    Small data, and data on a cluster: members run at once, each in one thread, so that no core idles while another
-    takes eigenvectors. Large data: one after another on all threads, with one set of edges for all rows.
-    """
-    n, options, reporter = rows.n_rows, recipe.options, engine.reporter
-    n_bytes = 6 * n * options.n_neighbors + 24 * options.n_representatives * rows.n_features
-    numbers = sorted(seeds)
-    inner = MemberReporter(reporter)
-    if engine.n_jobs > 1 and (rows.remote or n_bytes * engine.n_jobs <= PARALLEL_BYTES):
-        alone = engine.within(inner, alone=True)
-        engine.map(lambda number: keep(number, run_member(rows, recipe, seeds[number], alone)), numbers)
-        return
-    edges: Edges | None = None
-    reporter.begin_pass(len(numbers))
-    for number in numbers:
-        member, edges = _run(rows, recipe, seeds[number], engine.within(inner, alone=False), edges)
-        keep(number, member)
-        reporter.advance()
-
-
-def run_member(rows: Rows, recipe: Recipe, seed: np.random.SeedSequence, engine: ThreadEngine) -> Member:
-    """One member."""
-    return _run(rows, recipe, seed, engine, None)[0]
-
-
-def _run(
-    rows: Rows, recipe: Recipe, seed: np.random.SeedSequence, engine: ThreadEngine, room: Edges | None
-) -> tuple[Member, Edges | None]:
-    """One member, and its edges, which the next may overwrite."""
-    seeds = seed.spawn(4)
-    low, high = recipe.base_clusters
-    k = int(np.random.default_rng(seeds[0]).integers(low, high + 1))
-    found = embed(rows, recipe.options, high, k, seeds[1:3], engine, room)
-    with engine.reporter.phase("labels"):
-        points = discretize.points_of(found.edges, found.spectrum.vectors[:, :k])
-        chance = np.random.default_rng(seeds[3])
-        centers = discretize.rough_kmeans(points, k, 1, recipe.max_iter, chance, engine).centers
-        labels = found.edges.room(recipe.label_type)
-        partition = label_all(found.edges, CenterPartition(found.spectrum, centers), labels, engine)
-    room = found.edges if isinstance(found.edges, Edges) else None
-    return Member(Model(found.index, found.sigma, partition), as_array(labels)), room
+def base_columns(models: Sequence[Model], block: Block) -> npt.NDArray[np.int32]:
+    """Return the base clusters (n, m) of preprocessed rows, numbered through all members."""
+    return label_members(models, block) + first_columns(models)

@@ -54,10 +54,11 @@ def majorities(source: Source, sample: Part) -> Codes:
     The model knows that of its own clusters; of others, the sample tells.
     """
     assert sample.columns is not None
-    if source.own and source.model._majority is not None:
-        return source.model._majority
+    majority = getattr(source.state.model, "majority", None)
+    if source.own and majority is not None:
+        return majority
     k = len(source.names)
-    total = int(source.first_columns[-1]) + source.model._models[-1].partition.n_clusters
+    total = int(source.first_columns[-1]) + source.state.members[-1].partition.n_clusters
     votes = np.zeros((total, k), dtype=np.int64)
     for column in sample.columns.T:
         votes += np.bincount(column.astype(np.int64) * k + sample.codes, minlength=total * k).reshape(total, k)
@@ -105,5 +106,5 @@ def agreement(source: Source, sample: Part) -> Agreement:
 
     source.engine.map(fill, range(m))
     consensus = np.array([metrics.nmi(column, codes) for column in columns.T])
-    sizes = np.array([member.partition.n_clusters for member in source.model._models], dtype=np.int32)
+    sizes = np.array([member.partition.n_clusters for member in source.state.members], dtype=np.int32)
     return Agreement(matrix, consensus, backed, sizes, len(codes))

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from ultraspec.figures.source import Floats, Source
-from ultraspec.spectral.transfer_cut import NEGLIGIBLE, largest_eigengap
+from ultraspec.spectral.n_clusters import NEGLIGIBLE, largest_eigengap
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from sklearn.utils.validation import check_is_fitted
 
+from ultraspec._estimator import fitted
 from ultraspec._input import open_input
-from ultraspec.engines.progress import Reporter
+from ultraspec.engines.progress import reporter_for
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.ensemble.combine import edges_of
-from ultraspec.ensemble.members import base_columns
+from ultraspec.ensemble.members import base_columns, first_columns
+from ultraspec.ensemble.transfer_cut import edges_of_columns
 from ultraspec.rows import Block, Rows, check_finite, cut_span, is_lazy, sample_indices
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.partition import Partition, VotePartition
+from ultraspec.spectral.preprocess import Preprocessor
 from ultraspec.storage.cached import cached_attribute
 from ultraspec.usenc import USENC
 from ultraspec.uspec import USPEC
@@ -91,8 +92,9 @@ class Source:
     def __init__(self, model: Any, X: Any, labels: Any, engine: ThreadEngine) -> None:
         if not isinstance(model, (USPEC, USENC)):
             raise TypeError(f"model must be a fitted USPEC or USENC, got {type(model).__name__}.")
-        check_is_fitted(model)
-        self.model, self.engine = model, engine
+        self.state = fitted(model)
+        self.model = model
+        self.engine = engine
         self.rows = None if X is None else open_input(model, X, reset=False)
         kept: Any = getattr(model, "labels_", None)
         if (self.rows is not None and self.rows.remote) or (self.rows is None and is_lazy(kept)):
@@ -125,12 +127,12 @@ class Source:
     @property
     def graph(self) -> Model:
         """The model whose representatives are drawn: of an ensemble, its first member."""
-        return self.model._models[0] if self.is_ensemble else self.model._model
+        return self.state.members[0]
 
     @property
     def partition(self) -> Partition:
         """What places rows in clusters."""
-        return self.model._consensus if self.is_ensemble else self.model._model.partition
+        return self.state.partition
 
     @property
     def feature_names(self) -> list[str]:
@@ -153,8 +155,7 @@ class Source:
     @cached_attribute
     def first_columns(self) -> Codes:
         """The number of each member's first base cluster."""
-        sizes = [member.partition.n_clusters for member in self.model._models]
-        return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
+        return first_columns(self.state.members)
 
     def sampled(self, *, points: bool = False, edges: bool = False, columns: bool = False) -> Part:
         """The sample's rows."""
@@ -179,25 +180,23 @@ class Source:
 
     def _part(self, where: Where, read: Callable[[], Block], *, points: bool, edges: bool, columns: bool) -> Part:
         """What is asked for, from what the model keeps of fitted rows if it can be, else from the rows themselves."""
-        rows = _Reading(self.model, where, read)
-        kept_edges = getattr(self.model, "_edges", None) if self.fitted and not self.is_ensemble else None
-        if not isinstance(kept_edges, Edges):  # not kept, or found anew whenever they are read
-            kept_edges = None
+        rows = _Reading(self.model, self.state.preprocessor, where, read)
+        stored_edges = self.state.stored_edges if self.fitted else None
         kept_columns = getattr(self.model, "base_labels_", None) if self.fitted else None
         predicted = self._clusters is None
         by_columns = self.is_ensemble and not isinstance(self.partition, VotePartition)
         ties = base = None
         if edges or (predicted and not by_columns):
-            ties = kept_edges[where] if kept_edges is not None else self.graph.edges(rows.prepared)
+            ties = stored_edges[where] if stored_edges is not None else self.graph.edges(rows.prepared)
         if (columns and self.is_ensemble) or (predicted and by_columns):
             if kept_columns is not None:
                 base = kept_columns[where].astype(np.int32) + self.first_columns
             else:
-                base = base_columns(self.model._models, rows.prepared)
+                base = base_columns(self.state.members, rows.prepared)
         if self._clusters is not None:
             codes = self._clusters[where]
         else:
-            codes = self.partition.label(edges_of(base) if by_columns else ties)  # type: ignore[arg-type]
+            codes = self.partition.label(edges_of_columns(base) if by_columns else ties)  # type: ignore[arg-type]
         return Part(codes, rows.coordinates if points else None, ties if edges else None, base if columns else None)
 
     def _agrees(self, kept: npt.NDArray[np.int32]) -> bool:
@@ -221,8 +220,11 @@ class Source:
 class _Reading:
     """A block that is read and prepared at most once, and only if it is needed."""
 
-    def __init__(self, model: Any, where: Where, read: Callable[[], Block]) -> None:
-        self._model, self._where, self._read = model, where, read
+    def __init__(self, model: Any, preprocessor: Preprocessor, where: Where, read: Callable[[], Block]) -> None:
+        self._model = model
+        self._preprocessor = preprocessor
+        self._where = where
+        self._read = read
 
     @cached_attribute
     def raw(self) -> Block:
@@ -234,7 +236,7 @@ class _Reading:
     @cached_attribute
     def prepared(self) -> Block:
         """The rows as the model sees them."""
-        return self._model._space.prepare_new(self.raw, self._numbers)
+        return self._preprocessor.prepare_new(self.raw, self._numbers)
 
     @property
     def _numbers(self) -> npt.NDArray[np.int64]:
@@ -251,7 +253,8 @@ class _Reading:
 @contextmanager
 def open_source(model: Any, X: Any = None, labels: Any = None) -> Iterator[Source]:
     """A `Source` whose passes run on as many threads as the model's, and are shown where its fit was."""
-    reporter = getattr(model, "_console", Reporter)()
+    title = type(model).__name__
+    reporter = reporter_for(title, verbose=bool(getattr(model, "verbose", False)))
     with ThreadEngine(getattr(model, "n_jobs", None), reporter) as engine, reporter.phase("figures"):
         yield Source(model, X, labels, engine)
 

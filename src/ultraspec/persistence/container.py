@@ -1,7 +1,7 @@
-"""The container of a model file: safetensors arrays, and one JSON header with a checksum in their metadata.
+"""Container of a model file: safetensors arrays, and one JSON header with a checksum in their metadata.
 
-Takes and gives a header and arrays; what they mean is `_model_checks`' and `persistence`'s business. Nothing in a
-file is ever run, and nothing is allocated that the file is not long enough for.
+`encode` and `decode` convert between bytes and a header with arrays; `checks` and `model_files` know what these mean.
+Nothing in a file is ever executed, and nothing is allocated that the file is not long enough for.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec import __version__
+from ultraspec.spectral.model_checks import InvalidModel, shown
 from ultraspec.storage.atomic import digest
 
 FORMAT = "ultraspec model"
 VERSION = 1
-KEY = "ultraspec"  # of the header in the metadata
+KEY = "ultraspec"  # key of the header in the metadata
 MOST_HEADER = 2**25  # characters: some hundred thousand names of features
 MOST_BYTES = 2**36
 TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U16": np.uint16}
@@ -30,10 +31,10 @@ TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64,
 Header = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]
 
-# What turns a header and arrays of a version into those of the next; files of every version here can be read.
+# Functions that convert header and arrays of a version to the next; files of all these versions can be read.
 UPGRADES: dict[int, Callable[[Header, Arrays], tuple[Header, Arrays]]] = {}
 
-# How files begin that are taken for models now and then.
+# First bytes of other files that users mistake for models.
 OTHERS = {
     b"\x80": "It looks like a pickle, which may run any code when it is loaded; ultraspec reads none. In the process "
     "that has the model, call ultraspec.save(model, path)",
@@ -43,33 +44,25 @@ OTHERS = {
 }
 
 
-class Flaw(ValueError):
-    """What is wrong with a model or its file, without the path."""
-
-
-def shown(value: Any) -> str:
-    """What a file says, short and harmless to print."""
-    text = ascii(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def encode(header: Header, arrays: Arrays) -> bytes:
-    """The bytes of a file; the same for the same model."""
+    """Return the bytes of a file; the same model gives the same bytes."""
     from safetensors.numpy import save
 
     header = {"format": FORMAT, "version": VERSION, "library": __version__, **header}
     header["sha256"] = _checksum(header, arrays)
     text = _canonical(header)
     if len(text) > MOST_HEADER:
-        raise Flaw(f"its header has {len(text):,} characters, more than {MOST_HEADER:,}: the features' names are long")
+        raise InvalidModel(
+            f"its header has {len(text):,} characters, more than {MOST_HEADER:,}: the features' names are long"
+        )
     data: bytes = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, {KEY: text})
     return data
 
 
 def decode(path: Path) -> tuple[Header, Arrays]:
-    """Header and arrays of a file, of today's version; raises a `Flaw` for whatever is no whole model file.
+    """Return header and arrays of a file, converted to the current version; raise InvalidModel unless it is complete.
 
-    Their checksum was right, which tells of accidents only: whoever wrote the file may have meant any harm.
+    The checksum protects against accidents only: the author of the file may have meant harm.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -80,22 +73,22 @@ def decode(path: Path) -> tuple[Header, Arrays]:
             _check_version(header)
             arrays = {name: _read(file, name) for name in sorted(file.keys())}
     except SafetensorError as error:
-        raise Flaw(f"not a model file, or a damaged one ({error}).{_hint(path)}") from error
+        raise InvalidModel(f"not a model file, or a damaged one ({error}).{_hint(path)}") from error
     if header.pop("sha256", None) != _checksum(header, arrays):
-        raise Flaw("damaged or altered: its contents do not match its checksum. Get or make the file anew.")
+        raise InvalidModel("damaged or altered: its contents do not match its checksum. Get or write the file again.")
     for version in range(header["version"], VERSION):
         header, arrays = UPGRADES[version](header, arrays)
     return header, arrays
 
 
 def is_model_file(path: Path) -> bool:
-    """Whether a file says of itself that it is a model of ultraspec, whatever its version."""
+    """Return whether a file has the header of an ultraspec model of any version."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="numpy") as file:
             _parse(file.metadata())
-    except (SafetensorError, Flaw):
+    except (SafetensorError, InvalidModel):
         return False
     return True
 
@@ -103,13 +96,13 @@ def is_model_file(path: Path) -> bool:
 def _check_file(path: Path) -> None:
     found = os.stat(path)
     if stat.S_ISDIR(found.st_mode):
-        raise Flaw("a folder, not a model file.")
+        raise InvalidModel("a folder, not a model file.")
     if not stat.S_ISREG(found.st_mode):
-        raise Flaw("not a regular file.")
+        raise InvalidModel("not a regular file.")
     if found.st_size == 0:
-        raise Flaw("an empty file.")
+        raise InvalidModel("an empty file.")
     if found.st_size > MOST_BYTES:
-        raise Flaw(f"has {found.st_size:,} bytes; no model has more than {MOST_BYTES:,}.")
+        raise InvalidModel(f"has {found.st_size:,} bytes; no model has more than {MOST_BYTES:,}.")
 
 
 def _hint(path: Path) -> str:
@@ -121,15 +114,15 @@ def _hint(path: Path) -> str:
 def _parse(metadata: Mapping[str, str] | None) -> Header:
     text = (metadata or {}).get(KEY)
     if text is None:
-        raise Flaw("a safetensors file, but not a model of ultraspec.")
+        raise InvalidModel("a safetensors file, but not a model of ultraspec.")
     if len(text) > MOST_HEADER:
-        raise Flaw(f"its header has {len(text):,} characters, more than {MOST_HEADER:,}.")
+        raise InvalidModel(f"its header has {len(text):,} characters, more than {MOST_HEADER:,}.")
     try:
         header = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise Flaw(f"its header cannot be read ({error}).") from error
+        raise InvalidModel(f"its header cannot be read ({error}).") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise Flaw(f"its header does not say {FORMAT!r}.")
+        raise InvalidModel(f"its header does not say {FORMAT!r}.")
     return header
 
 
@@ -140,28 +133,28 @@ def _refuse_constant(name: str) -> Any:
 def _check_version(header: Header) -> None:
     version, library = header.get("version"), header.get("library")
     if type(version) is not int or version < 1 or not isinstance(library, str):
-        raise Flaw(f"its header has no valid version: format {shown(version)}, library {shown(library)}.")
+        raise InvalidModel(f"its header has no valid version: format {shown(version)}, library {shown(library)}.")
     writer = library if re.fullmatch(r"[0-9A-Za-z.+!-]{1,40}", library) else shown(library)
     if version > VERSION:
-        raise Flaw(
+        raise InvalidModel(
             f"written by ultraspec {writer}, format {version}; this is ultraspec {__version__}, which reads format "
             f"{VERSION}: upgrade."
         )
     if version < VERSION and version not in UPGRADES:
-        raise Flaw(
+        raise InvalidModel(
             f"written by ultraspec {writer}, format {version}, which ultraspec {__version__} no longer reads: load it "
             "with an older release and save it again."
         )
 
 
 def _read(file: Any, name: str) -> npt.NDArray[Any]:
-    """An array that owns its memory, aligned and writable: kernels are compiled for such."""
+    """Read an array into aligned, writable memory: kernels are compiled for such arrays."""
     view = file.get_slice(name)
     kind, shape = view.get_dtype(), view.get_shape()
     if kind not in TYPES:
-        raise Flaw(f"its array {shown(name)} has type {shown(kind)}, which no model has.")
+        raise InvalidModel(f"its array {shown(name)} has type {shown(kind)}, which no model has.")
     if len(shape) not in (1, 2) or 0 in shape:
-        raise Flaw(f"its array {shown(name)} has shape {shown(tuple(shape))}, which no model has.")
+        raise InvalidModel(f"its array {shown(name)} has shape {shown(tuple(shape))}, which no model has.")
     return np.array(file.get_tensor(name), dtype=TYPES[kind], order="C")
 
 

@@ -1,28 +1,34 @@
 """Model files: `save` writes a fitted estimator to one small file, `load` reads it, in this or another process.
 
 A file holds what `predict`, `transform` and `cut` need, and nothing that grows with the rows. It is a safetensors file:
-plain arrays, and a JSON header in their metadata. There is no pickle and no code in it, so a file from a stranger can
-do no harm; one that is damaged, altered or of something else gives a `ModelFileError`.
+plain arrays, and a JSON header in their metadata. It contains no pickle and no code, so a file from a stranger can do
+no harm. One that is damaged, altered or of another kind raises a `ModelFileError`.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ultraspec.persistence.checks import SCALARS, check_contents, member_name
-from ultraspec.persistence.container import Arrays, Flaw, Header, decode, encode, is_model_file
+from ultraspec._estimator import Fitted, fitted, restore_fitted
+from ultraspec.ensemble.predict import EnsembleModel
+from ultraspec.persistence.checks import check_contents, member_name
+from ultraspec.persistence.container import Arrays, Header, decode, encode, is_model_file
+from ultraspec.rows import Scaling
+from ultraspec.spectral.model import Model
+from ultraspec.spectral.model_checks import SCALARS, InvalidModel
+from ultraspec.spectral.partition import partition_from_arrays
+from ultraspec.spectral.preprocess import Preprocessor
 from ultraspec.storage.atomic import check_target, write_whole
-
-if TYPE_CHECKING:
-    from ultraspec.spectral.model import Model
-    from ultraspec.usenc import USENC
-    from ultraspec.uspec import USPEC
+from ultraspec.usenc import USENC
+from ultraspec.uspec import USPEC
 
 __all__ = ["ModelFileError", "ModelFileNotFoundError", "load", "save"]
+
+KINDS: dict[str, type] = {"USENC": USENC, "USPEC": USPEC}
 
 
 class ModelFileError(ValueError):
@@ -30,24 +36,24 @@ class ModelFileError(ValueError):
 
 
 class ModelFileNotFoundError(ModelFileError, FileNotFoundError):
-    """There is no such model file."""
+    """A model file that does not exist."""
 
 
 def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool | None = None) -> None:
     """Write a fitted model to a file.
 
-    The file is a few MB whatever the number of rows was. It is written under another name and renamed when it is
-    complete, so that no half-written file is ever left, and an old one stays until the new one is there.
+    The file is a few MB, whatever the number of rows was. It is written under another name and renamed when it is
+    complete: there is never a half-written file, and an old file stays until the new one is complete.
 
     Parameters
     ----------
     model : USPEC or USENC
         A fitted estimator.
     path : str or path
-        Where to write it. Any name will do; ``.safetensors`` is the usual ending.
+        Where to write it. Any name is allowed; ``.safetensors`` is the usual ending.
     overwrite : bool or None, default=None
-        Whether an existing file may be replaced, else FileExistsError is raised. None: a model file of ultraspec may,
-        a file of another kind (such as the data) may not.
+        Whether an existing file may be replaced; if not, FileExistsError is raised. None replaces model files of
+        ultraspec, but no other files (such as the data).
 
     See Also
     --------
@@ -55,9 +61,9 @@ def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool 
 
     Notes
     -----
-    `labels_`, `base_labels_`, `confidence_` and `fit_profile_` are not kept, nor are callbacks, the choices of
-    ``set_output``, and the folder of `checkpoint`. A `random_state` that is a generator becomes None; what `cut`
-    needs of it is kept.
+    The file does not store `labels_`, `base_labels_`, `confidence_`, `fit_profile_`, callbacks, the settings of
+    ``set_output`` and the folder of `checkpoint`. A `random_state` that is a generator becomes None; what `cut` needs
+    of it is stored.
 
     Saving one model twice gives the same bytes.
 
@@ -77,23 +83,20 @@ def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool 
     >>> (again.cut(5, X).labels_ == model.cut(5).labels_).all()
     np.True_
     """
-    from sklearn.utils.validation import check_is_fitted
-
-    kinds = _kinds()
-    if type(model) not in kinds.values():
+    if type(model) not in KINDS.values():
         raise TypeError(
             f"save takes a fitted USPEC or USENC, got {type(model).__name__}. Of a pipeline, save the last step, and "
             "the other steps by their own means."
         )
-    check_is_fitted(model)
-    _need_safetensors()
+    state = fitted(model)
+    _require_safetensors()
     target = check_target(Path(path), "model file", overwrite=overwrite, is_ours=is_model_file)
-    header, arrays = _describe(model)
+    header, arrays = _describe(model, state)
     try:
-        check_contents({"format": None, "version": None, "library": None, **header}, arrays, kinds)
+        check_contents({"format": None, "version": None, "library": None, **header}, arrays, KINDS)
         data = encode(header, arrays)
-    except Flaw as flaw:
-        raise ValueError(f"This model cannot be saved: {flaw}") from flaw
+    except InvalidModel as error:
+        raise ValueError(f"This model cannot be saved: {error}") from error
     write_whole(target, lambda file: file.write(data), overwrite=overwrite is not False)
 
 
@@ -101,7 +104,8 @@ def load(path: str | os.PathLike[str]) -> USPEC | USENC:
     """Read a model from a file that `save` wrote, with this or an older release.
 
     The model predicts and transforms as the saved one did: bit for bit, given the same NumPy, SciPy and numba. The file
-    depends on no release of scikit-learn. Nothing in it is run and everything is checked, so it may come from anywhere.
+    does not depend on the version of scikit-learn. Nothing in it is executed and everything is checked, so it is safe
+    to load files from strangers.
 
     Parameters
     ----------
@@ -117,9 +121,9 @@ def load(path: str | os.PathLike[str]) -> USPEC | USENC:
     Raises
     ------
     ModelFileError
-        If it is not a model file, or is damaged, altered, or of a later release.
+        If it is not a model file, or is damaged, altered, or written by a later release.
     ModelFileNotFoundError
-        If there is no file at all: a ModelFileError that is a FileNotFoundError, too.
+        If the file does not exist. It is a FileNotFoundError, too.
 
     See Also
     --------
@@ -140,118 +144,104 @@ def load(path: str | os.PathLike[str]) -> USPEC | USENC:
     >>> (again.predict(X) == model.labels_).all()
     np.True_
     """
-    _need_safetensors()
-    kinds = _kinds()
+    _require_safetensors()
     try:
         header, arrays = decode(Path(path).expanduser())
-        check_contents(header, arrays, kinds)
+        check_contents(header, arrays, KINDS)
     except FileNotFoundError as error:
         raise ModelFileNotFoundError(f"{os.fspath(path)}: there is no such file.") from error
-    except Flaw as flaw:
-        raise ModelFileError(f"{os.fspath(path)}: {flaw}") from flaw
-    return _build(header, arrays, kinds)
+    except InvalidModel as error:
+        raise ModelFileError(f"{os.fspath(path)}: {error}") from error
+    return _build(header, arrays)
 
 
-def _kinds() -> dict[str, type]:
-    from ultraspec.usenc import USENC
-    from ultraspec.uspec import USPEC
-
-    return {"USENC": USENC, "USPEC": USPEC}
-
-
-def _need_safetensors() -> None:
+def _require_safetensors() -> None:
     try:
         import safetensors  # noqa: F401
     except ImportError as error:
         raise ImportError("save and load need safetensors: pip install 'ultraspec[models]'") from error
 
 
-def _describe(model: Any) -> tuple[Header, Arrays]:
-    """Header and arrays of a fitted estimator."""
-    parameters = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
-    if "checkpoint" in parameters:
-        parameters["checkpoint"] = None  # a folder of this machine
-    names, seed = getattr(model, "feature_names_in_", None), model._labels_seed
-    facts = {
-        "n_rows": int(model._n_rows),
+def _describe(model: Any, state: Fitted) -> tuple[Header, Arrays]:
+    """Return header and arrays of a fitted estimator."""
+    parameters = {name: _to_json(value) for name, value in model.get_params(deep=False).items()}
+    parameters["checkpoint"] = None  # a folder of this machine
+    names = getattr(model, "feature_names_in_", None)
+    seed = state.labels_seed
+    facts: Header = {
+        "n_rows": int(state.n_rows),
         "n_features": int(model.n_features_in_),
         "feature_names": None if names is None else [str(name) for name in names],
-        "n_iter": int(model.n_iter_),
+        "n_iter": int(state.n_iter),
         "labels_seed": {"entropy": seed.entropy, "spawn_key": [int(n) for n in seed.spawn_key]},
-        "metric": model._space.metric,
-        "scale": float(model._space.scale),
+        "metric": state.preprocessor.metric,
+        "scale": float(state.preprocessor.scale),
     }
-    arrays = {"offset": model._space.offset}
-    if (scaling := vars(model).get("scaling_")) is not None:
-        arrays |= {"scaling.mean": scaling.mean, "scaling.deviation": scaling.deviation}
-    if (fingerprint := vars(model).get("_fingerprint")) is not None:
-        arrays["fingerprint"] = fingerprint
-    if hasattr(model, "_models"):
-        facts["members"], facts["base_label_type"] = [], model._label_type.name
-        for number, member in enumerate(model._models):
-            facts["members"].append(_add_model(member_name(number), member, arrays))
-        arrays |= {f"consensus.{name}": array for name, array in model._consensus.arrays().items()}
-        if model._majority is not None:
-            arrays["consensus.majority"] = model._majority
+    arrays: Arrays = {"offset": state.preprocessor.offset}
+    if model.scaling_ is not None:
+        arrays |= {"scaling.mean": model.scaling_.mean, "scaling.deviation": model.scaling_.deviation}
+    if state.fingerprint is not None:
+        arrays["fingerprint"] = state.fingerprint
+    if isinstance(state.model, EnsembleModel):
+        facts["base_label_type"] = state.model.label_type.name
+        facts["members"] = [
+            _add_model(member_name(number), member, arrays) for number, member in enumerate(state.members)
+        ]
+        arrays |= {f"consensus.{name}": array for name, array in state.partition.arrays().items()}
+        if state.model.majority is not None:
+            arrays["consensus.majority"] = state.model.majority
     else:
-        facts["model"] = _add_model("", model._model, arrays)
+        facts["model"] = _add_model("", state.members[0], arrays)
     return {"estimator": type(model).__name__, "parameters": parameters, "facts": facts}, arrays
 
 
 def _add_model(prefix: str, model: Model, arrays: Arrays) -> Header:
-    """Add a model's arrays under names with a prefix, and return its scalars."""
-    found = model.arrays()
-    scalars = {name: found.pop(name).item() for name in SCALARS}
-    arrays |= {prefix + name: array for name, array in found.items()}
+    """Add the arrays of a model under names with a prefix; return its scalars."""
+    model_arrays = model.arrays()
+    scalars = {name: model_arrays.pop(name).item() for name in SCALARS}
+    arrays |= {prefix + name: array for name, array in model_arrays.items()}
     return scalars
 
 
-def _plain(value: Any) -> Any:
-    """A parameter as JSON has it; generators have no such form."""
+def _to_json(value: Any) -> Any:
+    """Convert a parameter to what JSON can hold; a random generator becomes None."""
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         return None
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (tuple, list, np.ndarray)):
-        return [_plain(item) for item in value]
+        return [_to_json(item) for item in value]
     return value
 
 
-def _build(header: Header, arrays: Arrays, kinds: dict[str, type]) -> Any:
-    """The estimator that a checked header and its arrays describe."""
-    from ultraspec.rows.scaled import Scaling
-    from ultraspec.spectral.partition import partition_from_arrays
-    from ultraspec.spectral.preprocess import Preprocessor
-
+def _build(header: Header, arrays: Arrays) -> Any:
+    """Build the estimator that a checked header and its arrays describe."""
     facts = header["facts"]
     parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in header["parameters"].items()}
-    model: Any = kinds[header["estimator"]](**parameters)
-    model.n_features_in_ = facts["n_features"]
-    if facts["feature_names"] is not None:
-        model.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
-    model._space = Preprocessor(facts["metric"], arrays["offset"], facts["scale"])
-    means, deviations = arrays.get("scaling.mean"), arrays.get("scaling.deviation")
-    model.scaling_ = None if means is None or deviations is None else Scaling(means, deviations)
-    seed = facts["labels_seed"]
-    model._labels_seed = np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"]))
-    model._n_rows, model._fingerprint = facts["n_rows"], arrays.get("fingerprint")
+    model: Any
     if "members" in facts:
-        model._joint, model._label_type = None, np.dtype(facts["base_label_type"])
-        model._majority = arrays.get("consensus.majority")
-        model._models = [_take_model(member_name(i), s, arrays) for i, s in enumerate(facts["members"])]
-        model._keep(partition_from_arrays(_named("consensus.", arrays)), facts["n_iter"])
+        members = [_take_model(member_name(i), scalars, arrays) for i, scalars in enumerate(facts["members"])]
+        partition = partition_from_arrays(_with_prefix("consensus.", arrays))
+        majority = arrays.get("consensus.majority")
+        model = EnsembleModel(members, partition, majority, np.dtype(facts["base_label_type"]))
     else:
-        model._edges = None
-        model._keep(_take_model("", facts["model"], arrays), facts["n_iter"])
-    return model
+        model = _take_model("", facts["model"], arrays)
+    preprocessor = Preprocessor(facts["metric"], arrays["offset"], facts["scale"])
+    seed = np.random.SeedSequence(facts["labels_seed"]["entropy"], spawn_key=tuple(facts["labels_seed"]["spawn_key"]))
+    state = Fitted(model, preprocessor, facts["n_rows"], facts["n_iter"], seed, arrays.get("fingerprint"))
+    scaling = None
+    if "scaling.mean" in arrays:
+        scaling = Scaling(arrays["scaling.mean"], arrays["scaling.deviation"])
+    estimator = KINDS[header["estimator"]](**parameters)
+    restore_fitted(estimator, state, facts["n_features"], facts["feature_names"], scaling)
+    return estimator
 
 
 def _take_model(prefix: str, scalars: Header, arrays: Arrays) -> Model:
-    from ultraspec.spectral.model import Model
+    parts = _with_prefix(prefix, arrays) | {name: np.asarray(value) for name, value in scalars.items()}
+    return Model.from_arrays(parts)
 
-    return Model.from_arrays({**_named(prefix, arrays), **{name: np.asarray(value) for name, value in scalars.items()}})
 
-
-def _named(prefix: str, arrays: Arrays) -> Arrays:
-    """The arrays whose names begin with a prefix, without it."""
+def _with_prefix(prefix: str, arrays: Arrays) -> Arrays:
+    """Return the arrays whose names begin with a prefix, under names without it."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ultraspec import figures
+from ultraspec._estimator import fitted
 from ultraspec.figures import ClusterMap, Eigengap, Phase, Survey, palette
 from ultraspec.report import _run
 from ultraspec.report._data import MARKS, script_json
@@ -60,7 +61,7 @@ def render(model: Any, X: Any, *, labels: Any, title: str | None, code: str | No
 def lead(model: Any, survey: Survey) -> str:
     """The first sentence."""
     how = (
-        f"U-SENC, an ensemble of {len(model._models)} spectral clusterings,"
+        f"U-SENC, an ensemble of {len(fitted(model).members)} spectral clusterings,"
         if survey.agreement is not None
         else "U-SPEC, spectral clustering through representatives,"
     )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ultraspec import __version__
+from ultraspec._estimator import fitted
 from ultraspec.rows import FileRows
 from ultraspec.rows.scaled import ScaledRows
 
@@ -45,7 +46,7 @@ def code_lines(model: Any, X: Any = None) -> str:
     labels = model.fit_predict(X)
     """
     kind, values = type(model).__name__, model.get_params(deep=False)
-    used = model._seed if hasattr(model, "_labels_seed") else None
+    used = fitted(model).seed if hasattr(model, "n_clusters_") else None
     given, remarks = [], []
     for name, text, changed in parameters(model):
         if name == "random_state" and values[name] is None and used is not None:

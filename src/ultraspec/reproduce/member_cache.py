@@ -21,7 +21,7 @@ from ultraspec.engines.memory import peak_bytes
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.members import prepare
 from ultraspec.rows import ArrayRows
-from ultraspec.spectral.preprocess import survey
+from ultraspec.spectral.preprocess import Preprocessor
 from ultraspec.storage.atomic import write_whole
 from ultraspec.storage.locks import lock_file
 from ultraspec.storage.spool import as_array
@@ -80,8 +80,8 @@ def _write_batches(estimator: EnsembleBaseline, X: Array, folder: Path, first: i
     with ThreadEngine(estimator.n_jobs) as engine:
         clock, cpu = time.perf_counter(), time.process_time()
         rows = ArrayRows(X)
-        space = survey(rows, "euclidean", np.random.default_rng(survey_seed), engine)
-        prepared = prepare(rows, space, engine)
+        preprocessor = Preprocessor.fit(rows, "euclidean", np.random.default_rng(survey_seed), engine)
+        prepared = prepare(rows, preprocessor, engine)
         for low in range(first, m, step):
             labels = as_array(generate_members(estimator, prepared, seeds[low : low + step], engine))
             name = f"members-{low:03d}"

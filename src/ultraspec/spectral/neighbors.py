@@ -215,10 +215,20 @@ class RepresentativeIndex:
         both = np.concatenate([self.representatives, self.centers])
         return np.ascontiguousarray(both.T), _squared_lengths(both)
 
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the state as arrays, for files."""
+        return {name: np.asarray(value) for name, value in self.__getstate__().items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> RepresentativeIndex:
+        """Restore an index from what `arrays` returned; other arrays are ignored."""
+        parts = {name: arrays[name] for name in ("representatives", "centers", "starts", "lists")}
+        return cls(**parts, n_neighbors=int(arrays["n_neighbors"]), exact=bool(arrays["exact"]))
+
     def __getstate__(self) -> dict[str, Any]:
-        """Leave derived tables out of pickles."""
-        kept = ("representatives", "centers", "starts", "lists", "n_neighbors", "exact")
-        return {name: self.__dict__[name] for name in kept}
+        """Return the state without derived tables, for pickles."""
+        names = ("representatives", "centers", "starts", "lists", "n_neighbors", "exact")
+        return {name: self.__dict__[name] for name in names}
 
 
 def rounding_bound(terms: int) -> np.float32:

@@ -1,7 +1,7 @@
-"""Clusters of a spectral embedding: takes the edges of rows, gives their labels, for rows of the fit and others alike.
+"""Labels of rows, fitted or new, from their edges.
 
-A `CenterPartition` gives a row the nearest centre in the embedding. A `VotePartition` has a cluster for each
-representative, and a row's representatives vote by the weight of its edges.
+A `CenterPartition` assigns a row to the nearest centre in the embedding. A `VotePartition` has a cluster for each
+representative; the representatives of a row vote, weighted by its edges.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ultraspec.cluster.points import Centers, Labels
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Span
 from ultraspec.spectral.edges import Edges, LazyEdges
-from ultraspec.spectral.transfer_cut import Spectrum, full_lanes, lift, lift_room
+from ultraspec.spectral.transfer_cut import Spectrum, lift, lift_buffer, pad_lanes
 from ultraspec.storage.cached import cached_attribute
 from ultraspec.storage.spool import as_array
 
-MARGIN = 1e-5  # by which one centre must be nearer than all others to be taken without a row's scale
+MARGIN = 1e-5  # a centre must be nearer than all others by this much to be taken without the exact scale of a row
 
 
 class Partition(ABC):
-    """Labels and embeds rows, given their edges.
+    """Clusters of what rows have edges to; labels and embeds rows by their edges.
 
     Attributes
     ----------
     spectrum : Spectrum
-        Eigenvectors, perhaps more than are in use.
+        Eigenvectors, possibly more than are used.
     """
 
     spectrum: Spectrum
@@ -49,23 +49,23 @@ class Partition(ABC):
     @property
     @abstractmethod
     def n_vectors(self) -> int:
-        """Dimensions of the embedding: the first so many eigenvectors."""
+        """Dimensions of the embedding: the number of leading eigenvectors used."""
 
     @abstractmethod
     def label(self, edges: Edges) -> Labels:
-        """Clusters of rows."""
+        """Label rows."""
 
     @abstractmethod
     def keep(self, used: npt.NDArray[np.intp]) -> Partition:
-        """Only the clusters `used`, numbered from zero."""
+        """Return a partition with the clusters `used` only, numbered from zero."""
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The whole state, for files."""
+        """Return the state as arrays, for files."""
         spectrum = self.spectrum
         return {"eigenvalues": spectrum.eigenvalues, "vectors": spectrum.vectors, "degrees": spectrum.degrees}
 
-    def lift(self, edges: Edges) -> npt.NDArray[np.float32]:
-        """Embedding of rows."""
+    def embed(self, edges: Edges) -> npt.NDArray[np.float32]:
+        """Embed rows."""
         return lift(edges, self._vectors)
 
     @cached_attribute
@@ -73,7 +73,7 @@ class Partition(ABC):
         return np.ascontiguousarray(self.spectrum.vectors[:, : self.n_vectors])
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave derived tables out of pickles."""
+        """Return the state without derived tables, for pickles."""
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -87,7 +87,7 @@ class CenterPartition(Partition):
     Attributes
     ----------
     spectrum : Spectrum
-        Eigenvectors, perhaps more than are in use.
+        Eigenvectors, possibly more than are used.
     centers : ndarray of shape (k, k'), float32
         Centres of the clusters among the first k' vectors.
     """
@@ -106,30 +106,30 @@ class CenterPartition(Partition):
         return self.centers.shape[1]
 
     def label(self, edges: Edges) -> Labels:
-        """Nearest centre of each row, by the arithmetic of the fit's last pass."""
+        """Label each row with the nearest centre, by the arithmetic of the last pass of the fit."""
         labels = np.empty(len(edges), dtype=np.int32)
         vectors, *table = self._tables
-        room = lift_room(vectors), *score_room(table)
-        kernels.label_embedded(edges.ids, edges.weights, vectors, *table, *room, labels)
+        buffers = lift_buffer(vectors), *score_buffer(table)
+        kernels.label_embedded(edges.ids, edges.weights, vectors, *table, *buffers, labels)
         return labels
 
     def keep(self, used: npt.NDArray[np.intp]) -> CenterPartition:
-        """Only the clusters `used`, numbered from zero."""
+        """Return a partition with the clusters `used` only, numbered from zero."""
         return replace(self, centers=self.centers[used])
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The whole state, for files."""
+        """Return the state as arrays, for files."""
         return {**super().arrays(), "cluster_centers": self.centers}
 
     @cached_attribute
     def _tables(self) -> tuple[npt.NDArray[Any], ...]:
         vectors, centers = self._vectors, self.centers
-        return full_lanes(vectors), *score_table(vectors, centers), *score_facts(vectors, centers)
+        return pad_lanes(vectors), *score_table(vectors, centers), *score_facts(vectors, centers)
 
 
 @dataclass(frozen=True)
 class VotePartition(Partition):
-    """Clusters of representatives; rows take that which most of their weight goes to.
+    """Clusters of representatives; a row gets the cluster that most of its weight goes to.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class VotePartition(Partition):
     n_groups : int
         Number of clusters.
     tree : Tree or None
-        Tree of the representatives that the clusters are a cut of, where they are.
+        Tree of the representatives, if the clusters are a cut of one.
     """
 
     spectrum: Spectrum
@@ -159,15 +159,16 @@ class VotePartition(Partition):
         return min(self.n_groups, self.spectrum.vectors.shape[1])
 
     def label(self, edges: Edges) -> Labels:
-        """The cluster that has most of each row's weight."""
+        """Label each row with the cluster that has most of its weight."""
         labels = np.empty(len(edges), dtype=np.int32)
         vote(edges.ids, edges.weights, self.groups, labels)
         return labels
 
     def keep(self, used: npt.NDArray[np.intp]) -> VotePartition:
-        """Only the clusters `used`; representatives of others join the most alike representative that has one.
+        """Return a partition with the clusters `used` only.
 
-        So rows may find another cluster than before: label them again.
+        Representatives of other clusters join the cluster of the most similar representative. Rows may then belong to
+        another cluster than before and must be labelled again.
         """
         numbers = np.full(self.n_groups, -1, dtype=np.int32)
         numbers[used] = np.arange(used.size)
@@ -178,15 +179,15 @@ class VotePartition(Partition):
         return replace(self, groups=groups, n_groups=int(used.size))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The whole state, for files."""
-        found = {**super().arrays(), "groups": self.groups}
+        """Return the state as arrays, for files."""
+        arrays = {**super().arrays(), "groups": self.groups}
         if self.tree is not None:
-            found |= {"merges": self.tree.merges, "heights": self.tree.heights, "masses": self.tree.sizes}
-        return found
+            arrays |= {"merges": self.tree.merges, "heights": self.tree.heights, "masses": self.tree.sizes}
+        return arrays
 
 
 def partition_from_arrays(arrays: dict[str, npt.NDArray[Any]]) -> Partition:
-    """A partition from what its `arrays` gave; further arrays are left alone."""
+    """Restore a partition from what its `arrays` returned; other arrays are ignored."""
     spectrum = Spectrum(arrays["eigenvalues"], arrays["vectors"], arrays["degrees"])
     if "cluster_centers" in arrays:
         return CenterPartition(spectrum, arrays["cluster_centers"])
@@ -195,51 +196,53 @@ def partition_from_arrays(arrays: dict[str, npt.NDArray[Any]]) -> Partition:
 
 
 def score_table(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Centers, Centers]:
-    """Products (p, k) of the representatives' vectors with the centres, and half the centres' squared lengths.
+    """Compute the products (p, k) of the vectors with the centres, and half the squared lengths of the centres.
 
-    Columns are added up to a multiple of `LANES`, for centres infinitely far away.
+    Columns are padded to a multiple of `LANES`, as if for centres at an infinite distance.
     """
     k = len(centers)
     centers = centers.astype(np.float64)
-    products = full_lanes((vectors.astype(np.float64) @ centers.T).astype(np.float32))
+    products = pad_lanes((vectors.astype(np.float64) @ centers.T).astype(np.float32))
     half_norms = np.full(products.shape[1], np.inf, dtype=np.float32)
     half_norms[:k] = 0.5 * (centers**2).sum(axis=1)
     return products, half_norms
 
 
-def score_room(table: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Room for a row's scores of all centres, and the same bytes as integers."""
+def score_buffer(table: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Allocate the scores of a row for all centres; also return a view of them as integers."""
     halves = np.empty(table[0].shape[1], dtype=np.float32)
     return halves, halves.view(np.int32)
 
 
 def score_facts(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Labels, Centers]:
-    """Nearest centre of each representative, and for rows among representatives with the same one, facts (p, 5).
+    """Return the nearest centre of each representative, and facts (p, 5) that let most rows skip the search.
 
-    These are the representative's length, its product with the centre, the least and the greatest scale at which the
-    centre is the nearest by `MARGIN`, and the centre's length. A row is a mean of its representatives, so its length
-    is at most the mean of theirs, and at least its product with the centre divided by the centre's length: that bounds
-    its scale, one over its length. And a centre that is nearest to all representatives at one scale is nearest to
-    their mean at that scale.
+    The facts are the length of the representative, its product with the centre, the smallest and the largest scale at
+    which the centre is the nearest by `MARGIN`, and the length of the centre. They serve rows whose representatives
+    all have the same nearest centre. A row is a mean of its representatives. So its length is at most the mean of
+    their lengths, and at least its product with the centre divided by the length of the centre: this bounds its scale,
+    one over its length. A centre that is nearest to all representatives at one scale is nearest to their mean at that
+    scale.
     """
     X, C = vectors.astype(np.float64), centers.astype(np.float64)
     lengths = np.sqrt((X**2).sum(axis=1))
     products, halves = X @ C.T, 0.5 * (C**2).sum(axis=1)
     nearest = (halves - products / np.maximum(lengths, 1e-10)[:, None]).argmin(axis=1)
     rows = np.arange(len(X))
-    more = products - products[rows, nearest][:, None]
-    room = halves - halves[nearest][:, None] - MARGIN
+    gain = products - products[rows, nearest][:, None]
+    slack = halves - halves[nearest][:, None] - MARGIN
     with np.errstate(divide="ignore", invalid="ignore"):
-        scales = room / more
-    least = np.where(more < 0, scales, -np.inf)
-    greatest = np.where(more > 0, scales, np.where((more == 0) & (room < 0), -np.inf, np.inf))
-    greatest[rows, nearest], least[rows, nearest] = np.inf, -np.inf
+        scales = slack / gain
+    least = np.where(gain < 0, scales, -np.inf)
+    greatest = np.where(gain > 0, scales, np.where((gain == 0) & (slack < 0), -np.inf, np.inf))
+    greatest[rows, nearest] = np.inf
+    least[rows, nearest] = -np.inf
     facts = (lengths, products[rows, nearest], least.max(axis=1), greatest.min(axis=1), np.sqrt(2 * halves)[nearest])
     return nearest.astype(np.int32), np.stack(facts, axis=1).astype(np.float32)
 
 
 def label_all(edges: Edges | LazyEdges, partition: Partition, out: Any, engine: ThreadEngine) -> Partition:
-    """Write the cluster of every row to `out`, if there is one; returns the clusters that have rows, as numbered."""
+    """Write the label of every row to `out`, unless it is None; return the partition of the clusters that have rows."""
 
     def run(part: Edges, span: Span) -> npt.NDArray[np.int64]:
         labels = partition.label(part)
@@ -254,24 +257,27 @@ def label_all(edges: Edges | LazyEdges, partition: Partition, out: Any, engine: 
 
 
 def label_rows(edges: Edges | LazyEdges, partition: Partition, engine: ThreadEngine) -> tuple[Partition, Any]:
-    """The clusters that have rows, and the labels of all rows, unless these are on a cluster; warns of empty ones."""
-    labels = edges.room(np.int32)
-    found = label_all(edges, partition, labels, engine)
-    if found.n_clusters < partition.n_clusters:
+    """Label all rows; return the partition of the clusters that have rows, and the labels.
+
+    Labels are None if rows are on a cluster. Warn if clusters have no rows.
+    """
+    labels = edges.allocate(np.int32)
+    used = label_all(edges, partition, labels, engine)
+    if used.n_clusters < partition.n_clusters:
         warn_user(
-            f"Found {found.n_clusters} clusters instead of {partition.n_clusters}: the others have no row. Raise "
+            f"Found {used.n_clusters} clusters instead of {partition.n_clusters}: the others have no rows. Raise "
             "n_representatives, or ask for fewer clusters.",
             ConvergenceWarning,
         )
-    return found, as_array(labels)
+    return used, as_array(labels)
 
 
-def lift_all(edges: Edges | LazyEdges, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
-    """Embedding of all rows."""
+def embed_all(edges: Edges | LazyEdges, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
+    """Embed all rows."""
     out = np.empty((len(edges), partition.n_vectors), dtype=np.float32)
 
     def run(part: Edges, span: Span) -> None:
-        out[slice(*span)] = partition.lift(part)
+        out[slice(*span)] = partition.embed(part)
 
     edges.map(run, engine)
     return out

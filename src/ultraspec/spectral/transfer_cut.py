@@ -1,7 +1,7 @@
-"""Phase 3, the bipartite graph (paper, section 3.1.3): takes nearest representatives, gives the spectral embedding.
+"""The bipartite graph and its cut (paper, section 3.1.3).
 
-`reduce_graph` turns the rows' edges into transition probabilities and the p x p affinity of the representatives,
-`transfer_cut` takes its eigenvectors, and `lift` carries them back to the rows.
+`reduce_graph` turns the edges of all rows into transition probabilities and the p x p affinity of the representatives,
+`transfer_cut` computes its leading eigenvectors, and `lift` carries them back to the rows.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,28 +23,25 @@ from ultraspec._kernels.lapack import largest_eigenpairs
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span
 from ultraspec.spectral.edges import Edges, LazyEdges
+from ultraspec.spectral.options import GraphOptions
 
 KEPT_VECTORS = 60  # eigenvectors that models keep, for other numbers of clusters
-MOST_AUTO_CLUSTERS = 50  # n_clusters="auto" looks for a gap up to here
-ALIKE = 1.05  # steps of eigenvalues below this are rounding
-NEGLIGIBLE = 1e-4  # distances of eigenvalues from one below this are alike for `largest_eigengap`
 
 ONE = np.ones(1)  # weight of every row
 
 Floats = npt.NDArray[np.float64]
-T = TypeVar("T")
 
 
 @dataclass
 class Graph:
-    """The graph of the representatives.
+    """Graph of the representatives.
 
     Attributes
     ----------
     affinity : ndarray of shape (p, p), float64
         W = B' D_x^-1 B.
     counts : ndarray of shape (p,), float64
-        Rows whose nearest representative it is.
+        Number of rows whose nearest representative it is.
     """
 
     affinity: Floats
@@ -52,27 +49,37 @@ class Graph:
 
     @classmethod
     def empty(cls, p: int) -> Graph:
-        """A graph of no rows."""
+        """Return a graph without rows."""
         return cls(np.zeros((p, p)), np.zeros(p))
 
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the state as arrays, for a checkpoint."""
+        return {"affinity": self.affinity, "counts": self.counts}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Graph:
+        """Restore a graph from what `arrays` returned."""
+        return cls(arrays["affinity"], arrays["counts"])
+
     def add(self, other: Graph) -> Graph:
-        """Add another graph's rows."""
+        """Add the rows of another graph, in place."""
         self.affinity += other.affinity
         self.counts += other.counts
         return self
 
-    def whole(self) -> Graph:
-        """Fill the lower triangle, where only the upper one was added up."""
+    def mirrored(self) -> Graph:
+        """Fill the lower triangle, in place: kernels sum up the upper one only."""
         upper = np.triu(self.affinity, 1)
         self.affinity += upper.T
         return self
 
-    def pieces(self) -> npt.NDArray[np.int64]:
-        """Rows in each connected component, largest first."""
+    def component_sizes(self) -> npt.NDArray[np.int64]:
+        """Return the number of rows in each connected component, largest first."""
         edges = scipy.sparse.csr_array(self.affinity > 0)
         n, labels = scipy.sparse.csgraph.connected_components(edges, directed=False)
         sizes = np.bincount(labels, weights=self.counts, minlength=n).astype(np.int64)
-        return np.sort(sizes[np.bincount(labels, weights=self.affinity.diagonal(), minlength=n) > 0])[::-1]
+        is_used = np.bincount(labels, weights=self.affinity.diagonal(), minlength=n) > 0
+        return np.sort(sizes[is_used])[::-1]
 
 
 @dataclass
@@ -82,11 +89,11 @@ class Spectrum:
     Attributes
     ----------
     eigenvalues : ndarray of shape (m,), float64
-        Of D^-1/2 W D^-1/2, largest first; the first is one.
+        Eigenvalues of D^-1/2 W D^-1/2, largest first; the first is one.
     vectors : ndarray of shape (p, m), float32
-        D^-1/2 V: what a row's edges are multiplied with.
+        D^-1/2 V, by which the edges of a row are multiplied.
     degrees : ndarray of shape (p,), float64
-        Degrees of the representatives, before regularisation: the weight of the rows tied to each.
+        Degrees of the representatives before regularisation.
     """
 
     eigenvalues: Floats
@@ -94,58 +101,60 @@ class Spectrum:
     degrees: Floats
 
     def unit_rows(self, k: int) -> npt.NDArray[np.float32]:
-        """Embedding (p, k) of the representatives themselves among the first `k` vectors, scaled to unit length."""
+        """Embed the representatives by the first `k` vectors (p, k), scaled to unit length."""
         rows = np.ascontiguousarray(self.vectors[:, :k])
-        rows = rows / np.sqrt(np.einsum("ij,ij->i", rows, rows) + np.float32(1e-20))[:, None]
-        return rows
+        return rows / np.sqrt(np.einsum("ij,ij->i", rows, rows) + np.float32(1e-20))[:, None]
 
 
-def reduce_graph(edges: Edges | LazyEdges, sigma: float, p: int, rows: Rows, engine: ThreadEngine) -> Graph:
-    """The graph of the representatives; weights of edges that are kept become transition probabilities in place."""
-    start, merge = functools.partial(Graph.empty, p), Graph.add
+def reduce_graph(edges: Edges | LazyEdges, p: int, rows: Rows, engine: ThreadEngine) -> Graph:
+    """Sum up the graph of the representatives over all rows.
+
+    The weights of stored edges become transition probabilities in place.
+    """
+    start = functools.partial(Graph.empty, p)
     most_groups = _worthwhile_groups(len(edges) * edges.n_neighbors**2, p)
     if isinstance(edges, Edges):
 
-        def add_kept(graph: Graph, span: Span) -> None:
-            _add_rows(graph, edges[slice(*span)], sigma)
+        def add_stored(graph: Graph, span: Span) -> None:
+            _add_rows(graph, edges[slice(*span)])
 
-        return engine.fold_runs(rows.runs(most_groups), start, add_kept, merge).whole()
+        return engine.fold_runs(rows.runs(most_groups), start, add_stored, Graph.add).mirrored()
     find = edges.finder
 
     def add(graph: Graph, block: Block, span: Span) -> None:
-        _add_rows(graph, find(block, span), sigma)
+        _add_rows(graph, find(block, span))
 
-    return engine.fold_rows(rows, start, add, merge, most_groups=most_groups).whole()
+    return engine.fold_rows(rows, start, add, Graph.add, most_groups=most_groups).mirrored()
 
 
-def _add_rows(graph: Graph, edges: Edges, sigma: float) -> None:
-    degrees = edges.weigh(sigma)
+def _add_rows(graph: Graph, edges: Edges) -> None:
+    degrees = edges.weigh()
     kernels.reduce_pairs(edges.ids, edges.weights, degrees, ONE, graph.affinity, graph.counts)
 
 
 def sum_graph(
     add: Callable[[Graph, slice], None], n_pairs: int, p: int, blocks: list[Span], engine: ThreadEngine
 ) -> Graph:
-    """The graph that ``add(graph, rows)`` adds the upper triangle of, block by block; `n_pairs` is what that costs."""
-    start, most_groups = functools.partial(Graph.empty, p), _worthwhile_groups(n_pairs, p)
-    found = engine.fold(blocks, start, lambda graph, span: add(graph, slice(*span)), Graph.add, most_groups=most_groups)
-    return found.whole()
+    """Sum up a graph of `p` nodes: ``add(graph, rows)`` adds the upper triangle of a block; `n_pairs` is the cost."""
+    start = functools.partial(Graph.empty, p)
+    most_groups = _worthwhile_groups(n_pairs, p)
+    graph = engine.fold(blocks, start, lambda graph, span: add(graph, slice(*span)), Graph.add, most_groups=most_groups)
+    return graph.mirrored()
 
 
 def _worthwhile_groups(n_pairs: int, p: int) -> int:
-    """Partial graphs that are worth their merge."""
+    """Return the number of partial graphs that are worth the cost of merging them."""
     return 1 + n_pairs // (2 * p * p)
 
 
 def transfer_cut(
     graph: Graph, n_vectors: int, regularization: float, representatives: npt.NDArray[np.float32] | None = None
 ) -> Spectrum:
-    """Leading eigenvectors of the representatives' graph.
+    """Compute the leading eigenvectors of the graph of the representatives.
 
-    Representatives without any row are left out of the eigenproblem (their degree is zero) and then take the vector
-    of the nearest one in use, as a new point may meet them; `representatives` may be missing where none is unused.
-    `regularization` joins the graph's pieces by a weak edge
-    between all pairs.
+    Representatives without rows are left out of the eigenproblem, because their degree is zero. They get the vector of
+    the nearest representative with rows, because a new row may be near them; `representatives` may be None if there
+    are none such. `regularization` connects the components of the graph by a weak edge between all pairs.
     """
     W = graph.affinity
     used = np.flatnonzero(W.diagonal())
@@ -156,23 +165,23 @@ def transfer_cut(
     M = W / roots / roots[:, None]
     n_vectors = min(n_vectors, p)
     values, V = _leading_eigenpairs(M, n_vectors)
-    V = V * np.sign(V[np.abs(V).argmax(axis=0), np.arange(n_vectors)])
+    V = V * np.sign(V[np.abs(V).argmax(axis=0), np.arange(n_vectors)])  # the sign of an eigenvector is arbitrary
     vectors = np.empty((len(graph.affinity), n_vectors), dtype=np.float32)
-    # The rows' scale is free (lifted rows are scaled to length one): bring it near one for float32.
+    # The scale of the vectors is free, because lifted rows are scaled to unit length: bring it near one for float32.
     vectors[used] = V / roots[:, None] * np.sqrt(W.sum())
     unused = np.setdiff1d(np.arange(len(vectors)), used)
     if unused.size:
         assert representatives is not None
-        near = scipy.spatial.distance.cdist(representatives[unused], representatives[used]).argmin(axis=1)
-        vectors[unused] = vectors[used[near]]
+        nearest = scipy.spatial.distance.cdist(representatives[unused], representatives[used]).argmin(axis=1)
+        vectors[unused] = vectors[used[nearest]]
     return Spectrum(np.clip(values, 0.0, 1.0), vectors, graph.affinity.sum(axis=1))
 
 
 def _leading_eigenpairs(M: Floats, n: int) -> tuple[Floats, Floats]:
-    """The `n` largest eigenvalues of a symmetric matrix, descending, and their vectors.
+    """Return the `n` largest eigenvalues of a symmetric matrix, descending, and their eigenvectors.
 
-    A direct solver, as eigenvalues may repeat. Of a larger matrix it takes a float32 copy, in two thirds of the time;
-    one step of subspace iteration in float64 then restores full accuracy (to 1e-12).
+    The solver is a direct one, because eigenvalues may repeat. A larger matrix is solved in float32, which takes two
+    thirds of the time; one step of subspace iteration in float64 then restores full accuracy (to 1e-12).
     """
     p = len(M)
     if 4 * n > p:
@@ -185,36 +194,8 @@ def _leading_eigenpairs(M: Floats, n: int) -> tuple[Floats, Floats]:
     return values[::-1], V[:, ::-1]
 
 
-def choose_number(eigenvalues: Floats, regularization: float) -> int:
-    """Number of clusters for n_clusters="auto"; warns where more are perfectly apart than are looked at."""
-    steps = eigensteps(eigenvalues, regularization)
-    if steps.size == MOST_AUTO_CLUSTERS - 1 and steps.max() < ALIKE:
-        warn_user(
-            f'n_clusters="auto" looks at 2 to {MOST_AUTO_CLUSTERS} clusters, and their eigenvalues are all alike: '
-            "there may be more clusters, or none. Pass n_clusters.",
-            UserWarning,
-        )
-    return largest_eigengap(eigenvalues, regularization)
-
-
-def largest_eigengap(eigenvalues: Floats, regularization: float) -> int:
-    """Number of clusters k >= 2 at the largest eigengap: where 1 - eigenvalue grows most from the k-th to the next."""
-    steps = eigensteps(eigenvalues, regularization)
-    return 2 + int(np.argmax(steps)) if steps.size else len(eigenvalues)
-
-
-def eigensteps(eigenvalues: Floats, regularization: float) -> Floats:
-    """How many times farther from one than the k-th eigenvalue the next is, for k = 2, 3, ...
-
-    Ratios, since eigenvalues fall ever faster further down, whatever the clusters. Regularisation lowers eigenvalues
-    by a known factor, which is undone first; `NEGLIGIBLE` keeps rounding from looking like growth.
-    """
-    away = np.maximum(1.0 - eigenvalues[: MOST_AUTO_CLUSTERS + 1] * (1.0 + regularization), 0.0) + NEGLIGIBLE
-    return away[2:] / away[1:-1]
-
-
 def lift(edges: Edges, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Embedding of rows: the weighted mean of their representatives' vectors (p, k), scaled to unit length."""
+    """Embed rows: the weighted mean of the vectors (p, k) of their representatives, scaled to unit length."""
     n, K = edges.ids.shape
     ends = np.arange(0, n * K + 1, K)
     T = scipy.sparse.csr_array((edges.weights.ravel(), edges.ids.ravel().astype(ends.dtype), ends), (n, len(vectors)))
@@ -223,12 +204,31 @@ def lift(edges: Edges, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float
     return rows
 
 
-def lift_room(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Room for the kernels that lift a row by `vectors` of full lanes."""
+def lift_buffer(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Allocate the buffer of the kernels that lift a row by padded `vectors`."""
     return np.empty(vectors.shape[1] + kernels.LANES, dtype=np.float32)
 
 
-def full_lanes(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """`vectors` with columns of zeros up to a multiple of the lanes that kernels work in."""
+def pad_lanes(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Pad `vectors` with columns of zeros to a multiple of the lanes that kernels work in."""
     missing = -vectors.shape[1] % kernels.LANES
     return np.ascontiguousarray(np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors)
+
+
+def warn_of_components(sizes: npt.NDArray[np.int64], n_clusters: int, options: GraphOptions) -> None:
+    """Warn if the graph has more connected components, of `sizes` rows each, than there are clusters."""
+    if len(sizes) <= n_clusters:
+        return
+    shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (", ..." if len(sizes) > 5 else "")
+    consequence = (
+        f"Weak edges (regularization={options.regularization:g}) connect them, so clusters follow the larger components"
+        if options.regularization > 0
+        else "With regularization=0, which components share a cluster is arbitrary"
+    )
+    warn_user(
+        f"The graph has {len(sizes)} connected components (rows: {shown}; smallest {sizes[-1]:,}), more than the "
+        f"{n_clusters} clusters. {consequence}. To change this, raise n_clusters if the components are real, "
+        f"raise n_neighbors (now {options.n_neighbors}) or lower n_representatives (now {options.n_representatives}) "
+        "to connect them, or drop outliers.",
+        UserWarning,
+    )

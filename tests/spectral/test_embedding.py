@@ -13,9 +13,9 @@ from ultraspec._kernels.kmeans import assign_embedded
 from ultraspec.cluster.kmeans import lloyd
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import sample_indices
-from ultraspec.spectral import discretize
-from ultraspec.spectral.discretize import EmbeddedPoints
+from ultraspec.spectral import embedding
 from ultraspec.spectral.edges import Edges
+from ultraspec.spectral.embedding import EmbeddedPoints
 from ultraspec.spectral.partition import CenterPartition, score_table
 from ultraspec.spectral.transfer_cut import Spectrum, lift
 
@@ -39,7 +39,7 @@ def random_graph(n, p, K, k, random, groups=None):
     return Edges(ids.argsort(axis=1)[:, :K].astype(np.uint16), weights), vectors.astype(np.float32)
 
 
-def embedding(edges, vectors):
+def lifted(edges, vectors):
     """The oracle's lift of the edges."""
     T = np.zeros((len(edges), len(vectors)))
     np.put_along_axis(T, edges.ids.astype(np.int64), edges.weights, axis=1)
@@ -74,7 +74,7 @@ def clear_rows(sq):
 @given(graph=graphs(), n_centers=st.integers(1, 20), seed=SEEDS)
 def test_assigning_is_lifting_and_brute_force(graph, n_centers, seed):
     edges, vectors = graph
-    E = embedding(edges, vectors)
+    E = lifted(edges, vectors)
     random = np.random.default_rng(seed)
     centers = 0.7 * E[random.integers(len(E), size=n_centers)] + 0.1 * random.standard_normal((n_centers, E.shape[1]))
     centers = centers.astype(np.float32)
@@ -97,7 +97,7 @@ def test_assigning_is_lifting_and_brute_force(graph, n_centers, seed):
 @given(graph=graphs(), n_clusters=st.integers(1, 10), seed=SEEDS)
 def test_means_are_means_of_lifted_rows(graph, n_clusters, seed, engine):
     edges, vectors = graph
-    E = embedding(edges, vectors)
+    E = lifted(edges, vectors)
     points = measured(edges, vectors)
     centers = E[np.random.default_rng(seed).integers(len(E), size=n_clusters)].astype(np.float32)
     labels, sq = np.full(len(E), -1, dtype=np.int32), np.empty(len(E), dtype=np.float32)
@@ -117,7 +117,7 @@ def test_points_are_the_lifted_rows(graph, seed):
     edges, vectors = graph
     points = measured(edges, vectors)
     rows = np.flatnonzero(np.random.default_rng(seed).random(len(edges)) < 0.5)
-    np.testing.assert_allclose(points.take(rows), embedding(edges, vectors)[rows], atol=1e-5)
+    np.testing.assert_allclose(points.take(rows), lifted(edges, vectors)[rows], atol=1e-5)
     assert points.take(rows).tobytes() == lift(edges, vectors)[rows].tobytes()
     size = max(1, len(edges) // 2)
     some = points.sample(size, np.random.default_rng(seed))
@@ -149,7 +149,7 @@ def test_labels_do_not_depend_on_the_block(graph, seed):
 @given(graph=graphs(most_rows=40), k=st.integers(1, 6), max_iter=st.sampled_from([1, 3, 50]))
 def test_lloyd_on_edges_is_lloyd_on_lifted_rows(graph, k, max_iter, engine):
     edges, vectors = graph
-    E = embedding(edges, vectors)
+    E = lifted(edges, vectors)
     centers = lift(edges, vectors)[:k]
     labels, path = oracle.kmeans(E, centers, max_iter)
     assume(all(len(set(oracle.assign(E, c))) == len(c) for c in path))  # no cluster is empty on the way
@@ -164,7 +164,7 @@ def test_lloyd_on_edges_is_lloyd_on_lifted_rows(graph, k, max_iter, engine):
 
 def check_settled(found, edges, vectors):
     """Labels are those of the nearest centres, and the centres are the means of their rows."""
-    E = embedding(edges, vectors)
+    E = lifted(edges, vectors)
     sq = oracle.squared_distances(E, found.centers)
     clear = clear_rows(sq)
     assert (found.labels[clear] == sq.argmin(axis=1)[clear]).all()
@@ -177,7 +177,7 @@ def check_settled(found, edges, vectors):
 @given(graph=graphs(), k=st.integers(1, 8), seed=SEEDS)
 def test_kmeans_settles(graph, k, seed, engine):
     edges, vectors = graph
-    found = discretize.kmeans(EmbeddedPoints(edges, vectors), k, 2, 300, np.random.default_rng(seed), engine)
+    found = embedding.kmeans(EmbeddedPoints(edges, vectors), k, 2, 300, np.random.default_rng(seed), engine)
     check_settled(found, edges, vectors)
     np.testing.assert_allclose(found.centers, found.means, atol=1e-6)
     assert label(edges, vectors, found.centers).tobytes() == found.labels.tobytes()
@@ -191,12 +191,12 @@ def test_kmeans_keeps_the_best_start(engine, monkeypatch):
         runs.append(found.inertia)
         return found
 
-    monkeypatch.setattr(discretize, "lloyd", spy)
+    monkeypatch.setattr(embedding, "lloyd", spy)
     edges, vectors = random_graph(400, 50, 3, 8, np.random.default_rng(0))
     best_at = set()
     for seed in range(5):
         runs.clear()
-        found = discretize.kmeans(EmbeddedPoints(edges, vectors), 12, 4, 100, np.random.default_rng(seed), engine)
+        found = embedding.kmeans(EmbeddedPoints(edges, vectors), 12, 4, 100, np.random.default_rng(seed), engine)
         assert len(runs) == 4
         assert found.inertia == min(runs) < max(runs)
         best_at.add(int(np.argmin(runs)))
@@ -206,14 +206,14 @@ def test_kmeans_keeps_the_best_start(engine, monkeypatch):
 @pytest.mark.parametrize("n", [900, 2900, 9000])
 def test_kmeans_grows_from_samples(n, monkeypatch):
     """All rows, or of many a larger sample than the first, settle the centres; for any number of threads."""
-    monkeypatch.setattr(discretize, "SAMPLE_ROWS", 200)
-    monkeypatch.setattr(discretize, "SEED_ROWS", 100)
-    monkeypatch.setattr(discretize, "LARGE_SAMPLE", 2)
+    monkeypatch.setattr(embedding, "SAMPLE_ROWS", 200)
+    monkeypatch.setattr(embedding, "SEED_ROWS", 100)
+    monkeypatch.setattr(embedding, "LARGE_SAMPLE", 2)
     edges, vectors = random_graph(n, 60, 3, 4, np.random.default_rng(1), groups=2)
     results = []
     for n_jobs in (1, 3):
         with ThreadEngine(n_jobs) as threads:
-            found = discretize.kmeans(EmbeddedPoints(edges, vectors), 2, 3, 100, np.random.default_rng(0), threads)
+            found = embedding.kmeans(EmbeddedPoints(edges, vectors), 2, 3, 100, np.random.default_rng(0), threads)
         labels = label(edges, vectors, found.centers)
         assert len(found.labels) == (n if n <= 4000 else 2000)
         if len(found.labels) == n:
@@ -227,7 +227,7 @@ def test_kmeans_grows_from_samples(n, monkeypatch):
 def test_kmeans_of_few_distinct_rows(engine):
     edges, vectors = random_graph(3, 10, 2, 5, np.random.default_rng(0))
     edges = edges[np.arange(90) % 3]
-    found = discretize.kmeans(EmbeddedPoints(edges, vectors), 5, 3, 50, np.random.default_rng(0), engine)
+    found = embedding.kmeans(EmbeddedPoints(edges, vectors), 5, 3, 50, np.random.default_rng(0), engine)
     assert np.count_nonzero(found.counts) == 3
     assert found.inertia == pytest.approx(0, abs=1e-4)
     assert label(edges, vectors, found.centers).tobytes() == found.labels.tobytes()
@@ -236,7 +236,7 @@ def test_kmeans_of_few_distinct_rows(engine):
 def test_kmeans_takes_a_slice_of_the_vectors(engine):
     """`cut` passes the leading columns of a wider, C-contiguous array."""
     edges, vectors = random_graph(200, 30, 4, 12, np.random.default_rng(0))
-    narrow = discretize.kmeans(EmbeddedPoints(edges, vectors[:, :3]), 3, 2, 50, np.random.default_rng(0), engine)
-    copied = discretize.kmeans(EmbeddedPoints(edges, vectors[:, :3].copy()), 3, 2, 50, np.random.default_rng(0), engine)
+    narrow = embedding.kmeans(EmbeddedPoints(edges, vectors[:, :3]), 3, 2, 50, np.random.default_rng(0), engine)
+    copied = embedding.kmeans(EmbeddedPoints(edges, vectors[:, :3].copy()), 3, 2, 50, np.random.default_rng(0), engine)
     assert narrow.labels.tobytes() == copied.labels.tobytes()
     assert narrow.centers.shape == (3, 3)

@@ -1,0 +1,9 @@
+"""The registry of ways to combine members, by the values of the parameter `consensus` of `USENC`."""
+
+from __future__ import annotations
+
+from ultraspec.ensemble.average_linkage import AverageLinkage
+from ultraspec.ensemble.consensus import ConsensusMethod
+from ultraspec.ensemble.transfer_cut import TransferCut
+
+CONSENSUS_METHODS: dict[str, type[ConsensusMethod]] = {"transfer_cut": TransferCut, "average": AverageLinkage}

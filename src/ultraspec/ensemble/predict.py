@@ -1,0 +1,69 @@
+"""Labels of new rows by an ensemble: members label them, and the consensus assigns a cluster to these labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec.cluster.points import Labels
+from ultraspec.ensemble.consensus import support
+from ultraspec.ensemble.members import base_columns, label_members
+from ultraspec.ensemble.transfer_cut import edges_of_columns
+from ultraspec.rows import Block
+from ultraspec.spectral.edges import Edges
+from ultraspec.spectral.model import Model, RowModel
+from ultraspec.spectral.partition import Partition, VotePartition
+
+
+@dataclass(frozen=True)
+class EnsembleModel(RowModel):
+    """Model of U-SENC.
+
+    Attributes
+    ----------
+    models : list of Model
+        The members.
+    partition : Partition
+        Clusters of the base clusters, or of the first member's representatives.
+    majority : ndarray of int32, or None
+        Label of most rows of each base cluster; files of older releases lack it.
+    label_type : dtype
+        Smallest type that holds the labels of every member.
+    """
+
+    models: list[Model]
+    partition: Partition
+    majority: Labels | None
+    label_type: np.dtype
+
+    @property
+    def members(self) -> Sequence[Model]:
+        """The members of the ensemble."""
+        return self.models
+
+    def edges(self, block: Block) -> Edges:
+        """Find the edges of preprocessed rows to base clusters, or to the first member's representatives."""
+        if isinstance(self.partition, VotePartition):
+            return self.models[0].edges(block)
+        return edges_of_columns(base_columns(self.models, block))
+
+    def marks(self, block: Block) -> npt.NDArray[np.int32]:
+        """Return the labels of preprocessed rows by all members."""
+        return label_members(self.models, block)
+
+    @property
+    def has_confidence(self) -> bool:
+        """Whether the majorities are known: files of older releases lack them."""
+        return self.majority is not None
+
+    def label_with_confidence(self, block: Block) -> tuple[Labels, npt.NDArray[np.float32]]:
+        """Label preprocessed rows; also return the share of members that support each label."""
+        if self.majority is None:
+            raise ValueError(
+                "This model comes from a file of an older release, which did not store what confidence needs."
+            )
+        labels = self.label(block)
+        return labels, support(base_columns(self.models, block), labels, self.majority)

@@ -1,0 +1,27 @@
+"""Parameters of the phases that build the graph, named as those of the estimators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ultraspec._checks import to_python
+
+
+@dataclass(frozen=True)
+class GraphOptions:
+    """Parameters that define the graph of rows and representatives."""
+
+    n_representatives: int
+    n_neighbors: int
+    selection: str
+    candidate_factor: int
+    neighbors: str
+    neighborhood_factor: int
+    metric: str
+    regularization: float
+
+    @classmethod
+    def of(cls, estimator: Any) -> GraphOptions:
+        """Return the options of an estimator, as Python numbers."""
+        return cls(**{field.name: to_python(getattr(estimator, field.name)) for field in fields(cls)})
