@@ -103,7 +103,7 @@ def test_one_row_is_one_cluster(k):
 
 @pytest.mark.parametrize(("n", "k"), [(1, 2), (1, 8), (7, 8)])
 def test_fewer_rows_than_clusters_are_refused(n, k):
-    with raises(f"n_samples={n} rows cannot make n_clusters={k} clusters. Pass more rows or a smaller n_clusters."):
+    with raises(f"n_samples={n} rows cannot form n_clusters={k} clusters. Pass more rows or a smaller n_clusters."):
         USPEC(k).fit(blobs()[0][:n])
 
 

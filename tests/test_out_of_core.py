@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.helpers.common import python
 from ultraspec import USENC, USPEC, datasets
 from ultraspec.rows import ArrayRows
-from ultraspec.spectral import discretize
+from ultraspec.spectral import embedding
 from ultraspec.spectral.edges import LazyEdges
 from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.storage import spool
@@ -23,9 +23,9 @@ from ultraspec.storage.spool import Spool, SpooledMatrix, as_array, columns_of, 
 def all_on_disk(monkeypatch):
     """Nothing is small enough to stay in memory, and k-means settles on a sample."""
     monkeypatch.setattr(spool, "KEPT_BYTES", 0)
-    monkeypatch.setattr(discretize, "SAMPLE_ROWS", 100)
-    monkeypatch.setattr(discretize, "LARGE_SAMPLE", 2)
-    monkeypatch.setattr(discretize, "_sample_size", lambda k: 300)
+    monkeypatch.setattr(embedding, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(embedding, "LARGE_SAMPLE", 2)
+    monkeypatch.setattr(embedding, "_sample_size", lambda k: 300)
 
 
 def on_disk(X):
@@ -128,20 +128,19 @@ def test_a_killed_fit_goes_on_after_its_last_finished_pass(place, all_on_disk, t
         "representatives": "spectral.representatives.select",
         "sigma": "spectral.model.connect",
     }
-    at |= {"graph": "spectral.transfer_cut.reduce_graph", "labels": "uspec.label_rows"}
-    name = at[PASSES[place]].replace("space.survey", "_estimator.survey")
+    at |= {"graph": "reduce_graph", "labels": "label_rows"}
 
     def kill(*args, **kwargs):
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"ultraspec.{name}", kill)
+        patch.setattr(f"ultraspec.uspec.{at[PASSES[place]]}", kill)
         with pytest.raises(Killed):
             USPEC(3, checkpoint=tmp_path / "run", **options).fit(on_disk(X))
     finished = PASSES[:place]
     assert {path.stem for path in (tmp_path / "run").glob("*.npz")} == set(finished)
     for done in finished:  # and none of these is made again
-        monkeypatch.setattr(f"ultraspec.{at[done].replace('space.survey', '_estimator.survey')}", kill)
+        monkeypatch.setattr(f"ultraspec.uspec.{at[done]}", kill)
     model = USPEC(3, checkpoint=tmp_path / "run", **options).fit(on_disk(X))
     assert model.labels_.tobytes() == wanted.tobytes()
 

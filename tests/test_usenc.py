@@ -18,9 +18,9 @@ from ultraspec import USENC, datasets, load, metrics, save
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble import members
 from ultraspec.ensemble.combine import consensus
-from ultraspec.ensemble.members import Recipe, run_member
+from ultraspec.ensemble.members import MemberOptions, run_member
 from ultraspec.rows import ArrayRows
-from ultraspec.spectral.model import GraphOptions
+from ultraspec.spectral.options import GraphOptions
 
 
 def fit(X, k=4, **options):
@@ -92,9 +92,9 @@ def test_many_base_clusters_need_two_bytes():
 def test_a_member_is_uspec_with_the_members_seed(circles):
     """Its graph and eigenvectors come from the same phases: predicting by its model repeats its labels."""
     X = circles[0].astype(np.float32)
-    recipe = Recipe(GraphOptions.of(USENC(n_representatives=200)), (20, 30), (20, 30), 5)
+    options = MemberOptions(GraphOptions.of(USENC(n_representatives=200)), (20, 30), (20, 30), 5)
     with ThreadEngine(1) as engine:
-        member = run_member(ArrayRows(X), recipe, np.random.SeedSequence(7), engine)
+        member = run_member(ArrayRows(X), options, np.random.SeedSequence(7), engine)
     assert 20 <= member.labels.max() + 1 <= 30
     np.testing.assert_array_equal(member.model.label(X), member.labels)
 
@@ -362,7 +362,7 @@ def test_bad_rows_are_refused():
     broken[7, 1] = np.nan
     with pytest.raises(ValueError, match="X contains NaN in column 1, row 7"):
         fit(broken)
-    with pytest.raises(ValueError, match="n_samples=3 rows cannot make n_clusters=4 clusters"):
+    with pytest.raises(ValueError, match="n_samples=3 rows cannot form n_clusters=4 clusters"):
         fit(X[:3])
     with pytest.raises(ValueError, match=r"0 sample\(s\)"):
         fit(np.empty((0, 3)))
@@ -413,7 +413,7 @@ def test_very_few_rows(n):
 
 
 def test_equal_rows_make_one_cluster_and_a_warning():
-    with pytest.raises(ValueError, match="have 6 clusters in all, too few to make n_clusters=8 of them"):
+    with pytest.raises(ValueError, match="have 6 clusters in all, too few for n_clusters=8"):
         fit(np.ones((200, 3)), 8)
     with pytest.warns(ConvergenceWarning, match="Found 1 clusters instead of 4"):
         model = fit(np.ones((200, 3)), 4)

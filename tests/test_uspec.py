@@ -555,7 +555,9 @@ def test_cut_of_a_model_with_many_clusters():
 def test_cut_after_pickling_needs_the_rows(model):
     X, _ = blobs()
     other = pickle.loads(pickle.dumps(model))
-    with pytest.raises(ValueError, match=r"holds no rows: it came from a file or is a copy.*cut\(n_clusters, X\)"):
+    with pytest.raises(
+        ValueError, match=r"does not hold its rows: it came from a file or is a copy.*cut\(n_clusters, X\)"
+    ):
         other.cut(3)
     assert_same(other.cut(3, X), model.cut(3))
     assert_same(other.cut(3, X).cut(6), model.cut(6))
@@ -566,7 +568,7 @@ def test_cut_after_pickling_needs_the_rows(model):
     [
         (0, ValueError, "n_clusters must be an integer >= 1, got 0"),
         (-2, ValueError, "n_clusters must be an integer >= 1, got -2"),
-        (61, ValueError, "keeps 60 eigenvectors, too few for n_clusters=61. Fit anew with n_clusters=61"),
+        (61, ValueError, "keeps 60 eigenvectors, too few for n_clusters=61. Fit again with n_clusters=61"),
         (2.0, TypeError, "n_clusters must be an integer >= 1, got 2.0"),
         ("auto", TypeError, "n_clusters must be an integer >= 1, got 'auto'"),
         (True, TypeError, "n_clusters must be an integer >= 1, got True"),

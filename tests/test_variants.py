@@ -110,7 +110,7 @@ def test_one_ensemble_gives_both_consensuses(first, face):
     assert other.labels_.tobytes() == wanted.labels_.tobytes()
     assert other.confidence_.tobytes() == wanted.confidence_.tobytes()
     if second == "average":
-        with pytest.raises(ValueError, match=r"holds no rows.*Call cut\(n_clusters, X\)"):
+        with pytest.raises(ValueError, match=r"does not hold the rows.*Call cut\(n_clusters, X\)"):
             model.cut(5, consensus=second)
     else:
         assert model.cut(5, consensus=second).labels_.tobytes() == wanted.labels_.tobytes()
@@ -234,7 +234,7 @@ def test_rows_far_outside_of_the_sample_get_a_label(face):
         ({"discretize": "magic"}, "discretize must be one of 'kmeans', 'representatives', 'consensus'"),
         ({"graph_rows": 0}, "graph_rows"),
         ({"graph_rows": 2.5}, "graph_rows"),
-        ({"graph_rows": 3}, "graph_rows=3 rows cannot make n_clusters=4 clusters"),
+        ({"graph_rows": 3}, "graph_rows=3 rows cannot form n_clusters=4 clusters"),
     ],
 )
 def test_wrong_options_are_refused(options, message, face):

@@ -129,7 +129,7 @@ def test_bad_parameters():
     for name in ("n_neighbors", "n_steps"):
         with pytest.raises(ValueError, match=name):
             ptgp([[0], [1]], 2, **{name: 0})
-    with pytest.raises(ValueError, match="too few to make n_clusters=4"):
+    with pytest.raises(ValueError, match="too few for n_clusters=4"):
         ptgp([[0, 0], [1, 0], [0, -1], [1, -1], [-1, 0]], 4)
 
 

@@ -207,7 +207,7 @@ def test_bad_input():
         USPEC(3).fit(da.from_array(np.array([["a", "b"]])))
     with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
         USPEC(3).fit(da.zeros((0, 2)))
-    with pytest.raises(ValueError, match="2 rows cannot make n_clusters=3"):
+    with pytest.raises(ValueError, match="2 rows cannot form n_clusters=3"):
         USPEC(3).fit(da.zeros((2, 2)))
     with pytest.raises(ValueError, match="X has 3 features, but USPEC is expecting 2"):
         model.predict(da.zeros((5, 3)))

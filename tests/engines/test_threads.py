@@ -338,12 +338,12 @@ def test_reporter_hears_of_every_task(n_jobs):
 def test_an_engine_within_a_task_works_in_its_thread_and_tells_its_own_reporter():
     told = []
 
-    class Reporter(Reporter):
+    class Listener(Reporter):
         def begin_pass(self, total):
             told.append(total)
 
     def outer(task):
-        inner = engine.within(Reporter(), alone=True)
+        inner = engine.within(Listener(), alone=True)
         names = inner.map(lambda _: threading.current_thread().name, range(3))
         return task, set(names) == {threading.current_thread().name}
 
