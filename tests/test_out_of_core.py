@@ -123,11 +123,7 @@ def test_a_killed_fit_goes_on_after_its_last_finished_pass(place, all_on_disk, t
     X = datasets.generate("cc", 7000, random_state=0)[0]
     options = {"n_representatives": 200, "random_state": 0}
     wanted = USPEC(3, **options).fit(X).labels_
-    at = {
-        "space": "space.survey",
-        "representatives": "spectral.representatives.select",
-        "sigma": "spectral.model.connect",
-    }
+    at = {"space": "Preprocessor.fit", "representatives": "select_representatives", "sigma": "connect"}
     at |= {"graph": "reduce_graph", "labels": "label_rows"}
 
     def kill(*args, **kwargs):
@@ -155,7 +151,7 @@ def test_a_checkpoint_of_other_data_or_parameters_is_refused(all_on_disk, tmp_pa
     with pytest.raises(ValueError, match="belongs to another run"):
         USENC(3, n_representatives=100, checkpoint=tmp_path / "run", random_state=0).fit(on_disk(X))
     (tmp_path / "run" / "graph.npz").write_bytes(b"no longer")
-    with pytest.warns(UserWarning, match="graph.npz' is damaged .*; this pass is made again"):
+    with pytest.warns(UserWarning, match="graph.npz' is damaged .*; its result is computed again"):
         USPEC(3, n_representatives=100, checkpoint=tmp_path / "run", random_state=0).fit(on_disk(X))
 
 

@@ -383,13 +383,13 @@ def test_one_member_is_an_ensemble_too():
 
 @pytest.mark.parametrize("consensus", ["transfer_cut", "average"])
 def test_one_member_with_more_clusters_says_that_it_is_no_ensemble(consensus):
-    with pytest.warns(UserWarning, match="no ensemble: which of its 9 clusters are joined is left to chance"):
+    with pytest.warns(UserWarning, match="no ensemble: which of its 9 clusters are merged is arbitrary"):
         fit(blobs(2000)[0], n_estimators=1, base_clusters=(9, 9), consensus=consensus)
 
 
 def test_base_clusters_above_what_few_rows_allow():
     X, y = blobs(60, k=2)
-    with pytest.warns(UserWarning, match="Members have 2 to 4 clusters instead of 30 to 50: 60 rows"):
+    with pytest.warns(UserWarning, match="reduced from .30, 50. to .2, 4. because X has only 60 rows"):
         model = fit(X, 2, base_clusters=(30, 50))
     assert same_partition(model.labels_, y)
     assert model.base_labels_.max() < 4

@@ -555,9 +555,7 @@ def test_cut_of_a_model_with_many_clusters():
 def test_cut_after_pickling_needs_the_rows(model):
     X, _ = blobs()
     other = pickle.loads(pickle.dumps(model))
-    with pytest.raises(
-        ValueError, match=r"does not hold its rows: it came from a file or is a copy.*cut\(n_clusters, X\)"
-    ):
+    with pytest.raises(ValueError, match=r"does not hold its rows: it came from a file.*cut\(n_clusters, X\)"):
         other.cut(3)
     assert_same(other.cut(3, X), model.cut(3))
     assert_same(other.cut(3, X).cut(6), model.cut(6))

@@ -244,6 +244,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         `parameters` are those that determine the results: a checkpoint is valid for these only.
         """
         reporter = self._reporter()
+        reporter.profile = {}  # one that `report_to` gave may have served other fits before
         with engine_for(rows, self.n_jobs, reporter) as engine:
             if self.checkpoint is None:
                 yield engine, NoCheckpoint(), seed_sequence(self.random_state)

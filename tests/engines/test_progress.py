@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
 from tests.helpers.common import blobs, python
-from ultraspec import USPEC
-from ultraspec.engines.progress import Console, Reporter
+from ultraspec import USENC, USPEC
+from ultraspec.engines.progress import Console, Reporter, report_to
 
 PHASES = ["survey", "representatives", "neighbors", "graph", "eigenvectors", "labels"]
 
@@ -327,3 +327,24 @@ def test_no_progress_bar_is_left_open(progress_bar, method):
         print("\\n" + json.dumps(left), flush=True)
         os._exit(0)
     """) == ["MainThread"]
+
+
+def test_progress_goes_where_the_context_says(capsys):
+    class Phases(Reporter):
+        def __init__(self):
+            super().__init__()
+            self.names = []
+
+        def begin_phase(self, name):
+            self.names.append(name)
+
+    X, _ = blobs(600)
+    heard = Phases()
+    with report_to(heard):
+        first = USPEC(4, random_state=0, verbose=1).fit(X)
+        second = USENC(4, n_estimators=2, random_state=0).fit(X)
+    assert heard.names == [*first.fit_profile_, *second.fit_profile_]  # each fit has a profile of its own
+    assert capsys.readouterr().err == ""
+    USPEC(4, random_state=0, verbose=1).fit(X)
+    assert "neighbors" in capsys.readouterr().err
+    assert len(heard.names) == len(first.fit_profile_) + len(second.fit_profile_)

@@ -114,7 +114,7 @@ def test_names_are_written_inside_of_their_clusters(rings, large):
 
 def test_far_outliers_do_not_take_the_frame():
     X = np.concatenate([np.random.default_rng(0).normal(size=(3000, 2)), [[1e6, 0.0], [0.0, -1e6]]])
-    with pytest.warns(UserWarning, match="pieces"):
+    with pytest.warns(UserWarning, match="connected components"):
         model = USPEC(2, random_state=0).fit(X)
     found = survey(model, X)
     assert found.tally.outside.sum() == 2
@@ -373,7 +373,7 @@ def test_the_gap_is_where_auto_puts_it(rings):
 
 def test_parts_of_the_graph_are_counted():
     X, _ = blobs(1000, k=6, d=2)
-    with pytest.warns(UserWarning, match="pieces"):
+    with pytest.warns(UserWarning, match="connected components"):
         model = USPEC(3, random_state=0).fit(X)
     assert eigengap(model).pieces == 6
 
