@@ -285,7 +285,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
     def _finish_fit(self, state: Fitted, rows: Rows, reporter: Reporter) -> None:
         """Set the state, with the fingerprint of the rows, and the profile of the fit."""
         self._set_fitted(replace(state, fingerprint=self._fingerprint(rows, state)))
-        self.fit_profile_ = reporter.profile
+        self.fit_profile_ = {name: dict(facts) for name, facts in reporter.profile.items()}
 
     @property
     def _n_features_out(self) -> int:
