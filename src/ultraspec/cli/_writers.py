@@ -5,6 +5,7 @@ A writer takes blocks of all columns, in order, and holds at most one row group 
 
 from __future__ import annotations
 
+import io
 import shutil
 import tempfile
 import zipfile
@@ -156,7 +157,9 @@ class _Npz(_Sink):
     def drop(self) -> None:
         for values in self._waiting:
             values.close()
-        self._archive.fp = None  # otherwise it would complete a file that was abandoned
+        # Neither the archive nor its open member may complete a file that was abandoned.
+        io.BufferedIOBase.close(self._first)
+        self._archive.fp = None
 
 
 class _Csv(_Sink):
