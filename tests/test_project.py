@@ -48,7 +48,6 @@ def test_the_package_is_easy_to_survey():
     assert len(entries) <= 25, sorted(entries)
 
 
-@pytest.mark.xfail(strict=False, reason="modules are on the move")
 def test_uspec_loads_nothing_of_the_ensemble():
     code = """
     import json, sys
