@@ -100,7 +100,7 @@ def lead(summary: Summary, entries: Sequence[Entry]) -> str:
         if some:
             counts = {verdict: count(some, verdict) for verdict in ("agrees", "higher", "lower")}
             sentences.append(
-                f"Of {len(some)} scores of {what}, {counts['agrees']} agree with the paper ({counts['higher']} higher, "
+                f"Of {len(some):,} scores of {what}, {counts['agrees']:,} agree with the paper ({counts['higher']} higher, "
                 f"{counts['lower']} lower)."
             )
     return " ".join(sentences)

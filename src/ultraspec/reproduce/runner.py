@@ -189,7 +189,7 @@ class Runner:
             self._on_end(active.run, record)
 
     def _results(self, active: _Active) -> dict[str, Any] | None:
-        """Return the results of a run, or the reason to end it; None while it goes on."""
+        """Return the results of a run, or the reason to end it; None while it is running."""
         if active.pipe.poll():
             try:
                 return active.pipe.recv()
