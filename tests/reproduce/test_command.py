@@ -15,7 +15,6 @@ import pyarrow.parquet
 import pytest
 
 from tests.helpers.cli_tools import Shell, circles, start
-from ultraspec import baselines
 from ultraspec.reproduce import store
 from ultraspec.reproduce.dataset_cache import read_file
 
@@ -38,8 +37,8 @@ class Slow(Fine):
 
 class Hungry(Fine):
     def fit_predict(self, X):
-        kept = [np.ones(10_000_000) for _ in range(40)]
-        return super().fit_predict(X)
+        held = [np.ones(10_000_000) for _ in range(15)]
+        time.sleep(600)
 
 class Endless(Fine):
     def fit_predict(self, X):
@@ -86,25 +85,23 @@ def stored(folder):
 
 
 def test_limits_and_failures_become_reasons(shell, tmp_path):
-    names = ("Fine", "Hungry", "Endless", "Broken", "Asking", "Killed", "Short")
-    own = [word for name in names for word in ("--method", f"my_module:{name}")]
-    baselines.KMeansLite(2).fit(circles(1000)[0])  # compiled, if ever, before the time limit counts
-    limits = ("--memory-limit", "1GB", "--time-limit", "12", "--jobs", "4", "--threads", "1")
-    code, out, error = shell("reproduce", "table4", *TINY, *own, *limits, "--runs", "2", "--json")
+    names = ("Fine", "Hungry", "Broken", "Asking", "Killed", "Short")
+    custom = [word for name in names for word in ("--method", f"my_module:{name}")]
+    limits = ("--memory-limit", "1GB", "--time-limit", "500", "--jobs", "4", "--threads", "1")
+    code, out, error = shell("reproduce", "table4", *TINY, *custom, *limits, "--runs", "2", "--json")
     facts = json.loads(out)
     assert code == 2
     assert "error: Broken has no results: all of its 2 runs failed, the last with RuntimeError: three is" in error
-    assert "error: Endless has no results: its only run failed with out of time: the limit is 12 s" in error
-    assert error.count("has no results") == 6
+    assert "error: Asking has no results: its only run failed with out of memory: Asking needs 39.2 GB" in error
+    assert error.count("has no results") == 5
     assert facts["runs_left"] == 0
     rows = stored(tmp_path)
-    assert (facts["runs_done"], facts["runs_left_out"]) == (len(rows), 4) == (12, 4)
+    assert (facts["runs_done"], facts["runs_left_out"]) == (len(rows), 3) == (11, 3)
     first = {name: row for (name, _, seed), row in rows.items() if seed == 0}
     assert {name: row["na"] for name, row in first.items()} == {
         "k-means": None,
         "Fine": None,
         "Hungry": "memory",
-        "Endless": "time",
         "Broken": "error",
         "Asking": "memory",
         "Killed": "memory",
@@ -112,16 +109,15 @@ def test_limits_and_failures_become_reasons(shell, tmp_path):
     }
     assert first["Hungry"]["reason"].startswith("out of memory: it held 1.")
     assert first["Hungry"]["reason"].endswith("and the limit is 1.00 GB")
-    assert first["Endless"]["reason"] == "out of time: the limit is 12 s"
     assert first["Broken"]["reason"] == "RuntimeError: three is no number"
     assert first["Asking"]["reason"] == "out of memory: Asking needs 39.2 GB"
     assert first["Killed"]["reason"].startswith("killed by the system")
     assert "shape (3,)" in first["Short"]["reason"]
     assert first["Hungry"]["peak_bytes"] > 10**9
-    # other seeds of what went beyond a limit are left out, those of what failed are tried
+    # other seeds of runs that exceed a limit are skipped, those of failed runs are tried
     seconds = {name for (name, _, seed) in rows if seed == 1}
     assert {"k-means", "Fine", "Broken", "Short"} <= seconds
-    assert not {"Endless", "Hungry", "Asking", "Killed"} & seconds
+    assert not {"Hungry", "Asking", "Killed"} & seconds
     for name in ("k-means", "Fine"):
         row = first[name]
         assert row["rows"] == 1000
@@ -131,12 +127,21 @@ def test_limits_and_failures_become_reasons(shell, tmp_path):
         assert row["seconds"] > 0
     page, tables = (tmp_path / "reproduction" / name for name in ("page.html", "tables.md"))
     assert "three is no number" in page.read_text()
-    assert "the limit is 12 s" in tables.read_text()
+    assert "the limit is 1.00 GB" in tables.read_text()
     assert "| Fine |" in tables.read_text()
-    # once more: only what failed is tried again
-    again = json.loads(shell("reproduce", "table4", *TINY, *own, *limits, "--runs", "2", "--json")[1])
+    # only failed runs are repeated
+    again = json.loads(shell("reproduce", "table4", *TINY, *custom, *limits, "--runs", "2", "--json")[1])
     assert (again["runs_done"], again["runs_stored"], again["runs_failed"]) == (4, len(rows), 4)
     assert len(stored(tmp_path)) == len(rows)
+
+
+def test_a_run_out_of_time(shell, tmp_path):
+    words = ("reproduce", "4", "--datasets", "TB-1M", "--methods", "none", "--method", "my_module:Endless")
+    code, _, error = shell(*words, "--scale", "0.001", "--runs", "2", "--time-limit", "2", "-q")
+    assert code == 2
+    assert "error: Endless has no results: its only run failed with out of time: the limit is 2 s" in error
+    assert [record["na"] for record in stored(tmp_path).values()] == ["time"]  # the other seed is skipped
+    assert "out of time: the limit is 2 s" in (tmp_path / "reproduction" / "tables.md").read_text()
 
 
 def ended(process):

@@ -98,10 +98,9 @@ def lead(summary: Summary, entries: Sequence[Entry]) -> str:
         ("the curves and bars of Tables 10 to 16", compared(summary.curve_entries())),
     ):
         if some:
-            counts = {verdict: count(some, verdict) for verdict in ("agrees", "higher", "lower")}
+            agree, higher, lower = (count(some, verdict) for verdict in ("agrees", "higher", "lower"))
             sentences.append(
-                f"Of {len(some):,} scores of {what}, {counts['agrees']:,} agree with the paper ({counts['higher']} higher, "
-                f"{counts['lower']} lower)."
+                f"Of {len(some):,} scores of {what}, {agree:,} agree with the paper ({higher} higher, {lower} lower)."
             )
     return " ".join(sentences)
 
