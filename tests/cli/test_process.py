@@ -69,7 +69,7 @@ class TestShown:
         assert code == 0
         lines = err.splitlines()
         assert len(lines) == 1
-        assert lines[0].startswith("ultraspec: warning: The graph is in ")
+        assert lines[0].startswith("ultraspec: warning: The graph has 6 connected components ")
         assert json.loads(out)["clusters"] == 2
 
     def test_a_terminal_sees_how_far_a_table_is_read(self, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ultraspec.engines.progress import CLEAR_LINE, Console, Reporter, is_terminal, report_to
+from ultraspec.engines.progress import CLEAR_LINE, Console, Reporter, is_terminal
 
 PARTS = 1000  # of a file, that the bar moves by
 
@@ -62,12 +62,6 @@ class Screen:
                 yield
         finally:
             listener.reset(token)
-
-    @contextmanager
-    def watching(self, model: Any) -> Iterator[None]:
-        """Let an estimator report here while the body runs."""
-        with report_to(self.reporter(type(model).__name__)):
-            yield
 
     def result(self, facts: dict[str, Any], lines: Sequence[tuple[str, str]]) -> None:
         """Print the result: `facts` as JSON, or `lines` of a name and a value each."""

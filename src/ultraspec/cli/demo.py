@@ -10,7 +10,7 @@ import numpy as np
 from ultraspec import USPEC, datasets, metrics, report
 from ultraspec.cli._errors import naming_output
 from ultraspec.cli._screen import Screen, format_sizes
-from ultraspec.engines.progress import format_duration
+from ultraspec.engines.progress import format_duration, report_to
 
 
 def run(n_rows: int, seed: int, page: Path | None, *, force: bool, screen: Screen) -> None:
@@ -22,11 +22,11 @@ def run(n_rows: int, seed: int, page: Path | None, *, force: bool, screen: Scree
     screen.say("Clustering ...")
     model = USPEC(3, random_state=seed)
     started = time.perf_counter()
-    with screen.watching(model):
+    with report_to(screen.reporter("USPEC")):
         model.fit(X)
     seconds = time.perf_counter() - started
     if page is not None:
-        with screen.watching(model), naming_output(page):
+        with report_to(screen.reporter("report")), naming_output(page):
             report.write(model, X, page, title="Three concentric circles", overwrite=True if force else None)
     facts = {
         "command": "demo",

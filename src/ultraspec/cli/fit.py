@@ -21,7 +21,7 @@ from ultraspec.cli._parameters import parameters_of
 from ultraspec.cli._screen import Screen, format_bytes, format_sizes
 from ultraspec.cli._writers import write_columns
 from ultraspec.engines.moments import measure_scaling
-from ultraspec.engines.progress import format_duration
+from ultraspec.engines.progress import format_duration, report_to
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, ScaledRows
 from ultraspec.storage import checkpoint
@@ -74,7 +74,7 @@ def fit_rows(model: Any, rows: Rows, scale: str, screen: Screen) -> None:
         reporter = screen.reporter(type(model).__name__)
         with ThreadEngine(model.n_jobs, reporter) as engine, reporter.phase("scale"):
             rows = ScaledRows(rows, measure_scaling(rows, engine))
-    with screen.watching(model):
+    with report_to(screen.reporter(type(model).__name__)):
         model.fit(rows)
 
 
@@ -98,7 +98,7 @@ def write_outputs(
         with naming_output(outputs["--model"]):
             save(model, outputs["--model"], overwrite=force)
     if "--report" in outputs:
-        with screen.watching(model), naming_output(outputs["--report"]):
+        with report_to(screen.reporter("report")), naming_output(outputs["--report"]):
             report.write(model, rows, outputs["--report"], code=command, overwrite=force)
     return sizes.counts
 

@@ -9,6 +9,7 @@ from ultraspec.cli._input import DataFile
 from ultraspec.cli._screen import Screen
 from ultraspec.cli.fit import repeat_command
 from ultraspec.cli.predict import feature_names, load_model
+from ultraspec.engines.progress import report_to
 from ultraspec.report import write
 
 
@@ -18,7 +19,7 @@ def run(
     """Write a report on a model and the rows of a file."""
     model = load_model(path, n_jobs)
     opened = source.open(screen, feature_names(model))
-    with opened as rows, screen.watching(model), naming_input(source.path), naming_output(target):
+    with opened as rows, report_to(screen.reporter("report")), naming_input(source.path), naming_output(target):
         write(model, rows, target, title=title, code=repeat_command(model, source, rows.n_rows), overwrite=force)
     facts = {
         "command": "report",

@@ -1,7 +1,7 @@
 """Progress of a fit: phases, passes over the data, blocks.
 
-The engine tells a *reporter* what happens; a reporter shows it (`Console`), passes it on to scikit-learn's callbacks
-(`ultraspec.engines.callbacks`) or drops it (`Reporter`). Calls may come from several threads.
+Engines call a *reporter*, which shows the progress (`Console`), informs the callbacks of scikit-learn
+(`ultraspec.engines.callbacks`) or ignores it (`Reporter`). Calls may come from several threads.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ CLEAR_LINE = "\r\033[K"
 
 
 class Reporter:
-    """A reporter that shows nothing, and the base of the others.
+    """A reporter that shows nothing, and the base class of all others.
 
     Attributes
     ----------
     profile : dict
-        For each phase, the seconds spent there so far and the most resident memory seen, in bytes (None where the
-        system does not tell).
+        For each phase, the seconds it has taken and the peak of the resident memory, in bytes (None if the system does
+        not report it).
     """
 
     def __init__(self) -> None:
@@ -57,31 +57,32 @@ class Reporter:
         return self._phase_name
 
     def measure(self) -> None:
-        """Look at the memory in use; engines ask for it after every pass."""
-        facts, now = self.profile.get(self._phase_name), resident_bytes()
+        """Record the memory in use; engines call this after every pass."""
+        facts = self.profile.get(self._phase_name)
+        now = resident_bytes()
         if facts is not None and now is not None:
             facts["resident_bytes"] = max(now, facts["resident_bytes"] or 0)
 
     def begin_phase(self, name: str) -> None:
-        """A phase starts."""
+        """Handle the start of a phase."""
 
     def end_phase(self, name: str, done: bool) -> None:
-        """A phase ends; `done` is False where an exception ended it."""
+        """Handle the end of a phase; `done` is False if an exception ended it."""
 
     def begin_pass(self, total: int) -> None:
-        """A pass over `total` tasks starts within the phase."""
+        """Handle the start of a pass over `total` tasks, within a phase."""
 
     def note(self, text: str) -> None:
-        """What the current task is about."""
+        """Describe the current task."""
 
     def expect(self, seconds: float) -> None:
-        """How long the rest of the pass will take, where that is known better than from the tasks done."""
+        """Set the time left for the pass, in place of an estimate from the finished tasks."""
 
     def close(self) -> None:
-        """The fit has ended well."""
+        """Handle the end of a fit that succeeded."""
 
     def advance(self) -> None:
-        """One more task of the pass is done."""
+        """Count one more finished task."""
 
 
 _reporter: ContextVar[Reporter | None] = ContextVar("reporter", default=None)
@@ -122,12 +123,12 @@ def reporter_for(title: str, *, verbose: bool) -> Reporter:
 
 
 class MemberReporter(Reporter):
-    """Tells another reporter which phase a member of an ensemble is in, and nothing else.
+    """A reporter for a member of an ensemble, which passes the name of the phase to another reporter.
 
     Parameters
     ----------
     outer : Reporter
-        Counts the members.
+        The reporter of the ensemble, which counts the members.
     """
 
     def __init__(self, outer: Reporter) -> None:
@@ -139,7 +140,7 @@ class MemberReporter(Reporter):
         self._outer.note(name)
 
     def measure(self) -> None:
-        """Count it for the phase of all members."""
+        """Record the memory for the ensemble."""
         self._outer.measure()
 
 

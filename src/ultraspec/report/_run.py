@@ -76,10 +76,10 @@ def _rows_line(model: Any, X: Any) -> tuple[str, list[str]]:
     """The line that makes X, and what it needs imported from here."""
     scaled = vars(model).get("scaling_") is not None
     rows = X.rows if isinstance(X, ScaledRows) else X
-    fitted = vars(model).get("_n_rows")
-    if not isinstance(rows, FileRows) or rows.n_rows != fitted:
-        n_rows = getattr(rows, "shape", (fitted,))[0]
-        line = "" if n_rows == fitted else f"# X: the {fitted:,} rows that were fitted, not those of this page\n"
+    n_fitted = fitted(model).n_rows
+    if not isinstance(rows, FileRows) or rows.n_rows != n_fitted:
+        n_rows = getattr(rows, "shape", (n_fitted,))[0]
+        line = "" if n_rows == n_fitted else f"# X: the {n_fitted:,} rows that were fitted, not those of this page\n"
         scaler = "from sklearn.preprocessing import StandardScaler\n\nX = StandardScaler().fit_transform(X)\n"
         return line + (scaler if scaled else ""), []
     words = [repr(str(rows.path)), *(f"{name}={written(value)}" for name, value in rows.options().items())]
