@@ -76,7 +76,7 @@ def _rows_line(model: Any, X: Any) -> tuple[str, list[str]]:
     """The line that makes X, and what it needs imported from here."""
     scaled = vars(model).get("scaling_") is not None
     rows = X.rows if isinstance(X, ScaledRows) else X
-    n_fitted = fitted(model).n_rows
+    n_fitted = fitted(model).n_rows if hasattr(model, "n_clusters_") else None
     if not isinstance(rows, FileRows) or rows.n_rows != n_fitted:
         n_rows = getattr(rows, "shape", (n_fitted,))[0]
         line = "" if n_rows == n_fitted else f"# X: the {n_fitted:,} rows that were fitted, not those of this page\n"
