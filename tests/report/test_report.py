@@ -223,12 +223,13 @@ def test_the_code_does_not_name_other_rows_as_the_fitted_ones(rings, tmp_path):
     text = _run.code_lines(model, open_rows(tmp_path / "x.npy"))
     assert "x.npy" not in text
     assert f"# X: the {len(X):,} rows that were fitted, not those of this page" in text
+    assert "# X:" not in _run.code_lines(model, X)
 
 
 def test_code_of_many_parameters():
     model = USPEC(4, metric="cosine", n_representatives=np.int64(50), n_neighbors=3, selection="random", n_jobs=2)
     model.set_params(random_state=np.random.default_rng(0), max_iter=7, n_init=1, neighbors="exact")
-    text = _run.code_lines(model)
+    text = _run.code_lines(model.fit(blobs(60)[0]))
     assert "n_representatives=50,\n" in text
     assert "n_jobs" not in text
     assert "# random_state was a Generator, which cannot be written here\n" in text
@@ -489,11 +490,11 @@ def test_a_list_of_very_many_clusters_says_that_it_scrolls(tmp_path):
     assert "Scroll to see all 130." in text
 
 
-def test_the_code_can_be_copied(browser, pages):
+def test_the_code_can_be_copied(browser, pages, rings):
     with Visit(browser, pages["points"], permissions=["clipboard-read", "clipboard-write"]) as visit:
         visit.page.locator("#copy").click()
         visit.page.get_by_text("Copied").wait_for()
-        assert visit.run("navigator.clipboard.readText()").strip() == _run.code_lines(USPEC(3, random_state=0))
+        assert visit.run("navigator.clipboard.readText()").strip() == _run.code_lines(rings[0])
 
 
 def test_printing_is_in_light_colours_and_restores_the_page(browser, pages):

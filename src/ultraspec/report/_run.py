@@ -34,19 +34,20 @@ def parameters(model: Any) -> list[tuple[str, str, bool]]:
 
 
 def code_lines(model: Any, X: Any = None) -> str:
-    """The lines that repeat the fit; `X` is what the page is about, which need not be the rows that were fitted.
+    """Return the lines that repeat the fit of a fitted model; `X` may hold other rows than those that were fitted.
 
     Examples
     --------
     >>> from ultraspec import USPEC
-    >>> print(code_lines(USPEC(3, random_state=0)))
+    >>> X = [[0.0], [0.1], [5.0], [5.1], [9.0], [9.1]]
+    >>> print(code_lines(USPEC(3, random_state=0).fit(X)))
     from ultraspec import USPEC
     <BLANKLINE>
     model = USPEC(n_clusters=3, random_state=0)
     labels = model.fit_predict(X)
     """
     kind, values = type(model).__name__, model.get_params(deep=False)
-    used = fitted(model).seed if hasattr(model, "n_clusters_") else None
+    used = fitted(model).seed
     given, remarks = [], []
     for name, text, changed in parameters(model):
         if name == "random_state" and values[name] is None and used is not None:
@@ -73,17 +74,21 @@ def source_path(X: Any) -> Path | None:
 
 
 def _rows_line(model: Any, X: Any) -> tuple[str, list[str]]:
-    """The line that makes X, and what it needs imported from here."""
-    scaled = vars(model).get("scaling_") is not None
+    """Return the lines that make X, and what they import from ultraspec."""
+    scaled = model.scaling_ is not None
     rows = X.rows if isinstance(X, ScaledRows) else X
-    n_fitted = fitted(model).n_rows if hasattr(model, "n_clusters_") else None
-    if not isinstance(rows, FileRows) or rows.n_rows != n_fitted:
-        n_rows = getattr(rows, "shape", (n_fitted,))[0]
-        line = "" if n_rows == n_fitted else f"# X: the {n_fitted:,} rows that were fitted, not those of this page\n"
-        scaler = "from sklearn.preprocessing import StandardScaler\n\nX = StandardScaler().fit_transform(X)\n"
-        return line + (scaler if scaled else ""), []
-    words = [repr(str(rows.path)), *(f"{name}={written(value)}" for name, value in rows.options().items())]
-    return f"X = open_rows({', '.join([*words, *(['scale=' + repr('standard')] if scaled else [])])})\n", ["open_rows"]
+    n_fitted = fitted(model).n_rows
+    if isinstance(rows, FileRows) and rows.n_rows == n_fitted:
+        arguments = [repr(str(rows.path)), *(f"{name}={written(value)}" for name, value in rows.options().items())]
+        if scaled:
+            arguments.append("scale='standard'")
+        return f"X = open_rows({', '.join(arguments)})\n", ["open_rows"]
+    lines = ""
+    if getattr(rows, "shape", (n_fitted,))[0] != n_fitted:
+        lines += f"# X: the {n_fitted:,} rows that were fitted, not those of this page\n"
+    if scaled:
+        lines += "from sklearn.preprocessing import StandardScaler\n\nX = StandardScaler().fit_transform(X)\n"
+    return lines, []
 
 
 def versions() -> list[tuple[str, str]]:
