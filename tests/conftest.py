@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import _base
+from ultraspec.rows import interface
 
 settings.register_profile(
     "ultraspec",
@@ -26,6 +26,6 @@ def engine():
 @pytest.fixture(scope="session", autouse=True)
 def small_blocks():
     """Cut even a few thousand rows into many blocks, so that every test meets the seams between them."""
-    usual, _base.LEAST_BLOCK_ROWS = _base.LEAST_BLOCK_ROWS, (256, 256)
+    usual, interface.LEAST_BLOCK_ROWS = interface.LEAST_BLOCK_ROWS, (256, 256)
     yield
-    _base.LEAST_BLOCK_ROWS = usual
+    interface.LEAST_BLOCK_ROWS = usual

@@ -594,7 +594,7 @@ def test_frames_of_any_numbers():
 
 def test_dates_are_refused_in_words():
     X = np.arange("2020-01-01", "2020-03-01", dtype="datetime64[D]").reshape(-1, 2)
-    with pytest.raises(TypeError, match=r"X must hold numbers, got datetime64\[D\]. Turn it into numbers first"):
+    with pytest.raises(TypeError, match=r"X must hold numbers, got datetime64\[D\]. Convert it to numbers first"):
         USPEC(2).fit(X)
 
 

@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from tests.helpers.common import ROOT
-from ultraspec.rows import _base
+from ultraspec.rows import interface
 
-USUAL_BLOCKS = _base.LEAST_BLOCK_ROWS  # before other tests make them small: pages are about what users get
+USUAL_BLOCKS = interface.LEAST_BLOCK_ROWS  # before other tests make them small: pages are about what users get
 DOCS = ROOT / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
@@ -30,7 +30,7 @@ pages = load_pages()
 
 @pytest.fixture
 def usual_blocks(monkeypatch):
-    monkeypatch.setattr(_base, "LEAST_BLOCK_ROWS", USUAL_BLOCKS)
+    monkeypatch.setattr(interface, "LEAST_BLOCK_ROWS", USUAL_BLOCKS)
 
 
 @pytest.mark.parametrize("page", pages.with_examples(), ids=lambda page: page.stem)

@@ -11,18 +11,17 @@ from hypothesis import strategies as st
 
 from tests.helpers.common import python
 from ultraspec import USENC, USPEC, datasets
-from ultraspec.rows import ArrayRows
+from ultraspec.rows import ArrayRows, allocate_matrix, allocate_rows
 from ultraspec.spectral import embedding
 from ultraspec.spectral.edges import LazyEdges
 from ultraspec.spectral.neighbors import RepresentativeIndex
-from ultraspec.storage import spool
-from ultraspec.storage.spool import Spool, SpooledMatrix, as_array, columns_of, matrix_for, room_for
+from ultraspec.storage.spool import Spool, SpooledMatrix, as_array, matrix_columns
 
 
 @pytest.fixture
 def all_on_disk(monkeypatch):
     """Nothing is small enough to stay in memory, and k-means settles on a sample."""
-    monkeypatch.setattr(spool, "KEPT_BYTES", 0)
+    monkeypatch.setattr("ultraspec.rows.results.MOST_MEMORY_BYTES", 0)
     monkeypatch.setattr(embedding, "SAMPLE_ROWS", 100)
     monkeypatch.setattr(embedding, "LARGE_SAMPLE", 2)
     monkeypatch.setattr(embedding, "_sample_size", lambda k: 300)
@@ -84,17 +83,17 @@ def test_spool_is_an_array(n, spans):
 
 def test_room_is_where_the_rows_are(monkeypatch):
     rows = ArrayRows(np.zeros((100, 2)))
-    assert isinstance(room_for(rows, np.int32), np.ndarray)
+    assert isinstance(allocate_rows(rows, np.int32), np.ndarray)
     rows.in_memory = False
-    assert isinstance(room_for(rows, np.int32), np.ndarray)  # small
-    monkeypatch.setattr(spool, "KEPT_BYTES", 399)
-    assert isinstance(room_for(rows, np.int32), Spool)
-    matrix = matrix_for(rows, 5, np.uint8)
+    assert isinstance(allocate_rows(rows, np.int32), np.ndarray)  # small
+    monkeypatch.setattr("ultraspec.rows.results.MOST_MEMORY_BYTES", 399)
+    assert isinstance(allocate_rows(rows, np.int32), Spool)
+    matrix = allocate_matrix(rows, 5, np.uint8)
     assert isinstance(matrix, SpooledMatrix)
     values = np.arange(500).reshape(100, 5).astype(np.uint8)
     matrix[10:60] = values[10:60]
     assert (as_array(matrix)[10:60] == values[10:60]).all()
-    assert (columns_of(matrix)[2][10:60] == values[10:60, 2]).all()
+    assert (matrix_columns(matrix)[2][10:60] == values[10:60, 2]).all()
 
 
 @pytest.mark.parametrize("room", [10**12, 7000 * 4 * 3])
@@ -178,7 +177,7 @@ def test_a_checkpoint_behind_a_url(all_on_disk):
 
 def test_too_little_room_for_temporary_files(monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Usage", (), {"free": 1000})())
-    with pytest.raises(OSError, match=r"Results of 1,000 rows need 0.0 GB .* Set TMPDIR"):
+    with pytest.raises(OSError, match=r"Storing results of 1,000 rows needs 0.00 GB .* TMPDIR"):
         Spool.columns(1000, 1, np.int32)
 
 
@@ -193,8 +192,8 @@ def test_memory_does_not_grow_with_rows_on_disk(tmp_path):
     code = """
 import json, os
 from ultraspec import USPEC, datasets, open_rows
-from ultraspec.storage import spool
-spool.KEPT_BYTES = 0
+from ultraspec.rows import results
+results.MOST_MEMORY_BYTES = 0
 
 def peak():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024

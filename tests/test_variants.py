@@ -133,7 +133,7 @@ def test_rows_from_a_file_are_clustered_alike(make, face, tmp_path, monkeypatch)
     X, _ = face
     wanted = make().fit(X)
     np.save(tmp_path / "X.npy", X)
-    monkeypatch.setattr("ultraspec.storage.spool.KEPT_BYTES", 0)  # nothing that grows with the rows stays in memory
+    monkeypatch.setattr("ultraspec.rows.results.MOST_MEMORY_BYTES", 0)  # results per row go to files
     model = make().fit(open_rows(tmp_path / "X.npy"))
     assert model.labels_.tobytes() == wanted.labels_.tobytes()
     assert model.cut(3).labels_.tobytes() == wanted.cut(3).labels_.tobytes()

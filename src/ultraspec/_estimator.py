@@ -27,7 +27,7 @@ from ultraspec.spectral.model_checks import MOST_REPRESENTATIVES
 from ultraspec.spectral.partition import Partition, embed_all
 from ultraspec.spectral.preprocess import Preprocessor, UnseenRows
 from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
-from ultraspec.storage.spool import Together
+from ultraspec.storage.spool import ArrayTuple
 
 ROWS_REMEMBERED = 32  # at each end, to recognise the fitted rows
 LEAST_EQUAL = 0.75  # share of them that must be equal: another processor may round a tie the other way
@@ -310,7 +310,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         types = dtype if isinstance(dtype, list) else [dtype]
         shape = rows.n_rows if width is None else (rows.n_rows, width)
         arrays = [np.empty(shape, dtype=each) for each in types]
-        out: Any = Together(*arrays) if isinstance(dtype, list) else arrays[0]
+        out: Any = ArrayTuple(*arrays) if isinstance(dtype, list) else arrays[0]
 
         def run(block: Block, span: Span) -> None:
             out[slice(*span)] = function(block)

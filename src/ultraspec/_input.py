@@ -1,4 +1,4 @@
-"""What users pass as X, as a row source: files that `open_rows` opens, arrays, frames and Dask collections."""
+"""Row sources for what users pass as X: rows of files, arrays, data frames and Dask collections."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from ultraspec.rows import (
     check_numeric_frame,
     is_lazy,
     open_file,
+    to_canonical_csr,
 )
 
 
@@ -124,16 +125,18 @@ def open_rows(
 ) -> Rows:
     """Open a file of rows that need not fit into memory, for the estimators to read.
 
-    The format is told from the name:
+    The format is recognized by the name:
 
-    ==============================  =========================================================================
-    ``.npy``                        a 2-d array
-    ``.npz``                        a 2-d array in it, or a matrix saved by `scipy.sparse.save_npz`
-    ``.csv``, ``.tsv``, ``.gz``     text; read through once, see the notes
-    ``.parquet``, ``.pq``           a table; also a folder of them, with subfolders, in the order of their names
-    ``.h5``, ``.hdf5``              a 2-d dataset
-    ``.zarr``                       a 2-d array, or the only one in a group; format 2 or 3
-    ==============================  =========================================================================
+    ================================================  ================================================================
+    ``.npy``                                          a 2-d array
+    ``.npz``                                          a 2-d array, or a matrix saved by `scipy.sparse.save_npz`
+    ``.csv``, ``.csv.gz``, ``.tsv``, ``.tsv.gz``      a table as text; read completely on opening, see the notes
+    ``.h5``, ``.hdf5``                                a 2-d dataset
+    ``.zarr``                                         a folder with a 2-d array, or the only one in a group; format 2
+                                                      or 3
+    ``.parquet``, ``.pq``, ``.parq``                  a table; also a folder of them, with subfolders, in the order of
+                                                      their names
+    ================================================  ================================================================
 
     Parameters
     ----------
@@ -141,43 +144,44 @@ def open_rows(
         The file or folder. ``~`` is the home folder.
     columns : list of str or int, optional
         Columns to read, by name (tables) or number, in this order. By default all; those of a table must hold numbers
-        or truth values. The index that pandas writes along with a frame is left out unless it is chosen.
+        or booleans. The index that pandas writes with a frame is left out unless it is chosen.
     array : str, optional
-        Which array of an .npz, HDF5 or Zarr file. By default the only 2-d one.
+        Name of the array of an .npz, HDF5 or Zarr file. By default the only 2-d one.
     header : bool, optional
-        Whether the first line of a CSV file is names. By default it is, unless it holds numbers only (but 0, 1, 2, ...
-        are the names that pandas gives); a warning tells how such numbers were taken. A first column without a name
-        is taken for the index that pandas writes, and left out with a warning.
+        Whether the first line of a CSV file is names. By default it is, unless it holds only numbers (but 0, 1, 2, ...
+        are the names that pandas writes for none); a warning says how such numbers were read. A first column without a
+        name is treated as the index that pandas writes, and left out with a warning.
     delimiter : str, optional
-        What separates the values of a CSV file, by default "," and in a .tsv file a tab.
+        Character between the values of a CSV file. By default ",", and a tab for .tsv files.
     decimal : str, optional
-        The decimal sign of a CSV file, by default ".".
+        Decimal sign of a CSV file. By default ".".
     scale : {"standard"}, optional
-        "standard" brings every column to mean 0 and variance 1, for which the rows are read through once now. A model
-        that is fitted on such rows keeps the scaling as `scaling_`, in its file too, and takes rows as they are from
-        then on: leave `scale` out for `predict`. (For an array, use scikit-learn's ``StandardScaler`` in a pipeline.)
+        "standard" scales every column to mean 0 and variance 1, for which the rows are read once on opening. A model
+        that is fitted on such rows stores the scaling as `scaling_`, also in its file, and scales new rows itself:
+        leave `scale` out for `predict`. (For an array, use scikit-learn's ``StandardScaler`` in a pipeline.)
 
     Returns
     -------
     Rows
-        For `fit` and `predict`. ``shape`` (``n_rows``, ``n_features``) and ``names`` tell what is in it,
-        ``read(start, stop)`` and ``take(indices)`` give rows, ``select(columns)`` the same rows with fewer columns.
-        Close it, or use it in a ``with`` statement, to let go of the file; else that happens when nothing refers to it
-        any more.
+        Row source for `fit`, `predict` and other methods, see `ultraspec.rows.Rows`. ``shape`` (``n_rows``,
+        ``n_features``) and ``names`` describe the data, ``read(start, stop)`` and ``take(indices)`` return rows,
+        ``select(columns)`` returns a source with fewer columns. Close it, or use it in a ``with`` statement, to close
+        the file; otherwise the file is closed when nothing refers to the source any more.
 
     See Also
     --------
-    ultraspec.USPEC.fit : Takes what this returns.
+    ultraspec.USPEC.fit : Accepts row sources.
+    ultraspec.rows.Rows : The interface of row sources, to write one for data of another kind.
 
     Notes
     -----
-    Labels are the same, bit for bit, whatever the format. Missing values are found when the rows are first read, and
-    named with their column and row. Parquet, HDF5 and Zarr data is decoded in pieces, of which few are kept in memory.
+    Labels do not depend on the format. Missing values are detected when the rows are first read; the error names their
+    column and row. Parquet, HDF5 and Zarr data is decoded in chunks, of which few are cached in memory.
 
     CSV files, compressed arrays in .npz files, and Parquet, HDF5 or Zarr data with row groups or chunks that span more
-    than 128 MB, cannot be read from the middle. They are written out once, on opening, to a temporary file that
-    vanishes with the source. It has 8 bytes per value for CSV, and else what the values take in memory. Set the
-    environment variable ``TMPDIR`` if the usual folder for temporary files is too small.
+    than 128 MB, cannot be read from the middle. They are written once, on opening, to a temporary file that is deleted
+    with the source. It has 8 bytes per value for CSV, and otherwise as many as the values take in memory. Set the
+    environment variable ``TMPDIR`` if the default folder for temporary files is too small.
 
     The names of folders (as in ``year=2026/part.parquet``) are not columns.
 
@@ -205,36 +209,36 @@ def open_rows(
 
 
 def open_input(estimator: Any, X: Any, *, reset: bool, predicts: bool = True) -> Rows:
-    """Row source of what a user passes as X; sets or checks the estimator's feature count and names.
+    """Return the row source of what a user passes as X; set or check the estimator's feature count and names.
 
-    Arrays are neither copied nor cast here, and not looked at for NaN: the passes over blocks do that. Rows for an
-    estimator that was fitted on scaled ones (see `ultraspec.rows.scaled`) come scaled. An estimator that does not label
-    new rows (`predicts` is False) needs no scaling of them, and takes no rows on a cluster.
+    Arrays are neither copied nor cast here, and not checked for NaN: the passes over blocks do that. For an estimator
+    that was fitted on scaled rows (see `ultraspec.rows.scaled`), the rows are scaled. An estimator that does not label
+    new rows (`predicts` is False) does not store a scaling, and does not support Dask.
     """
-    kind, scaling = type(estimator).__name__, vars(estimator).get("scaling_")
+    kind = type(estimator).__name__
+    scaling = vars(estimator).get("scaling_")
     if is_lazy(X) and not predicts:
         raise TypeError(
-            f"{kind} does not run on Dask; USPEC and USENC do. Pass X.compute() if it fits in memory, or open_rows of "
-            "its files."
+            f"{kind} does not support Dask; USPEC and USENC do. Pass X.compute() if it fits into memory, or "
+            "open_rows(path) if X is stored in files."
         )
     if reset:
         rows = _open(estimator, X, reset=True)
-        found = rows.scaling if isinstance(rows, ScaledRows) else None
+        new_scaling = rows.scaling if isinstance(rows, ScaledRows) else None
         if predicts:
-            estimator.scaling_ = found
-        if scaling is not None and found is None:
+            estimator.scaling_ = new_scaling
+        if scaling is not None and new_scaling is None:
             warn_user(
                 f"This {kind} was fitted on scaled rows, and these are not scaled. To scale them too, pass "
-                "open_rows(path, scale='standard'), or what StandardScaler makes of an array.",
-                UserWarning,
+                "open_rows(path, scale='standard'), or an array that StandardScaler has transformed."
             )
         return rows
     if isinstance(X, ScaledRows):
         if scaling is None:
             raise ValueError(
-                f"X was opened with scale='standard', but {kind} was fitted on rows as they are. Leave scale out."
+                f"X was opened with scale='standard', but {kind} was fitted on rows without scaling. Leave scale out."
             )
-        X = X.rows  # the model has a scaling of its own
+        X = X.rows  # the scaling of the model is used
     rows = _open(estimator, X, reset=False)
     return rows if scaling is None else ScaledRows(rows, scaling)
 
@@ -254,14 +258,11 @@ def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
     in_memory = not isinstance(X, np.memmap)
     X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     if scipy.sparse.issparse(X):
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return SparseRows(X)
+        return SparseRows(to_canonical_csr(X))
     if X.dtype == object and numbers_only:
         X = X.astype(np.float64)  # decimals of polars
     if X.dtype.kind not in "biuf":
-        raise TypeError(f"X must hold numbers, got {X.dtype}. Turn it into numbers first, for example into seconds.")
+        raise TypeError(f"X must hold numbers, got {X.dtype}. Convert it to numbers first, for example to seconds.")
     return ArrayRows(X, in_memory=in_memory)
 
 
@@ -288,7 +289,7 @@ def _reset_features(estimator: Any, rows: Rows) -> Rows:
 
 
 def _match_features(estimator: Any, rows: Rows) -> Rows:
-    """The row source with its columns in the order of the estimator's features; raises if they are others."""
+    """Return the row source with its columns in the order of the estimator's features; raise if they differ."""
     kind = type(estimator).__name__
     fitted = getattr(estimator, "feature_names_in_", None)
     if fitted is not None and rows.names is not None:

@@ -27,7 +27,6 @@ from ultraspec import baselines, open_rows
 from ultraspec.baselines import _kmeans_members
 from ultraspec.baselines._base_clusterings import BaseClusterings
 from ultraspec.baselines._kmeans_members import limit_base_clusters
-from ultraspec.storage import spool
 
 ENSEMBLE = ("EAC", "WCT", "KCC", "PTGP", "ECC", "SEC", "LWGP")
 FUNCTIONS = tuple(name.lower() for name in ENSEMBLE)
@@ -149,7 +148,7 @@ def test_labels_of_data_from_files_may_be_on_disk(name, tmp_path, monkeypatch):
     X = np.random.default_rng(0).normal(size=(1500, 3)).astype(np.float32)
     usual = make(name).fit(X)
     np.save(tmp_path / "X.npy", X)
-    monkeypatch.setattr(spool, "KEPT_BYTES", 0)
+    monkeypatch.setattr("ultraspec.rows.results.MOST_MEMORY_BYTES", 0)
     with open_rows(tmp_path / "X.npy") as rows:
         model = make(name).fit(rows)
     assert isinstance(model.base_labels_, np.memmap)

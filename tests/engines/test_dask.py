@@ -211,7 +211,7 @@ def test_bad_input():
         USPEC(3).fit(da.zeros((2, 2)))
     with pytest.raises(ValueError, match="X has 3 features, but USPEC is expecting 2"):
         model.predict(da.zeros((5, 3)))
-    with pytest.raises(TypeError, match=r"KMeansLite does not run on Dask; USPEC and USENC do"):
+    with pytest.raises(TypeError, match=r"KMeansLite does not support Dask; USPEC and USENC do"):
         KMeansLite(3).fit(chunked(X))
     with pytest.raises(ValueError, match="Row 3 of X is all zeros"):
         USPEC(2, metric="cosine").fit(da.from_array(np.eye(5)[[0, 1, 2, 2]] * [[1], [1], [1], [0]]))
@@ -229,7 +229,7 @@ def test_other_input_is_refused_in_words():
     with pytest.raises(ValueError, match="masked values"):
         USPEC(3).fit(da.from_array(masked, chunks=(5_000, 2)))
     short = da.from_delayed(dask.delayed(X[:900]), (1_000, 2), np.float32)
-    with pytest.raises(ValueError, match=r"A chunk has the shape \(900, 2\), but X says that it has 1,000 rows"):
+    with pytest.raises(ValueError, match=r"A chunk has the shape \(900, 2\), but it has 1,000 rows according to"):
         USPEC(3, n_representatives=50).fit(short)
     with pytest.raises(TypeError, match="checkpoint must be the path of a folder, a URL or None, got 3"):
         USPEC(3, checkpoint=3).fit(X)
@@ -335,5 +335,5 @@ def test_rows_of_a_collection():
     assert rows.take(np.empty(0, dtype=np.int64)).shape == (0, 2)
     assert [span for run in rows.runs(0) for span in run] == rows.blocks()
     assert all(not (low < 9_000 < high or low < 9_300 < high) for low, high in rows.blocks())
-    with pytest.raises(TypeError, match="not sent to workers"):
+    with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(rows)

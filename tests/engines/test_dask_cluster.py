@@ -265,5 +265,5 @@ def test_workers_that_are_all_paused_are_noticed(monkeypatch):
     ):
         paused = {"paused"}
         assert waits(lambda: {w["status"] for w in client.scheduler_info()["workers"].values()} == paused)
-        with pytest.raises(MemoryError, match=r"All workers have stopped taking tasks"):
+        with pytest.raises(MemoryError, match=r"All workers have paused"):
             USPEC(3, **OPTIONS).fit(lazy())

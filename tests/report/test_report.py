@@ -106,7 +106,7 @@ def test_the_file_of_the_rows_is_never_replaced(rings, tmp_path, opened):
     (tmp_path / "link.html").symlink_to("x.npy")
     rows = opened(tmp_path / "x.npy", mmap_mode="r")
     for name in ("x.npy", "link.html"):
-        with pytest.raises(ValueError, match="is the file that the rows come from"):
+        with pytest.raises(ValueError, match="is the file that the rows are read from"):
             report.write(model, rows, tmp_path / name, overwrite=True)
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), X)
 

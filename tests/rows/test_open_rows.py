@@ -162,8 +162,8 @@ def test_any_shape_and_type_of_array(tmp_path_factory, n, d, dtype, name, run, s
     chosen = random.permutation(d)[: random.integers(1, d + 1)]
     some = np.flatnonzero(random.random(n) < random.random())
     with pytest.MonkeyPatch.context() as patch, open_rows(path, chosen) as rows:
-        patch.setattr("ultraspec.rows._matrix.RUN_BYTES", run)
-        patch.setattr("ultraspec.rows._matrix.GAP_BYTES", run // 4)
+        patch.setattr("ultraspec.rows.raw_matrix.RUN_BYTES", run)
+        patch.setattr("ultraspec.rows.raw_matrix.GAP_BYTES", run // 4)
         low, high = sorted(random.integers(0, n + 1, 2))
         assert rows.read(low, high).dtype.kind in "iuf"
         assert np.array_equal(rows.read(low, high), array[low:high, chosen])
@@ -181,7 +181,7 @@ def test_any_cut_of_a_table(tmp_path_factory, n, group, piece, seed):
     table.to_parquet(path, row_group_size=group)
     names = random.permutation(["f", "i", "b"])[: random.integers(1, 4)].tolist()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "PIECE_BYTES", piece)
+        patch.setattr(parquet, "CHUNK_BYTES", piece)
         rows = open_rows(path, names)
     expected = table[names].to_numpy(dtype=float)
     some = np.flatnonzero(random.random(n) < random.random())

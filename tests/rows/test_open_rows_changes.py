@@ -16,7 +16,8 @@ import pytest
 from tests.helpers.common import blobs
 from tests.helpers.row_files import frame, write
 from ultraspec import USPEC, open_rows
-from ultraspec.rows import ArrayRows, _temporary
+from ultraspec.rows import ArrayRows
+from ultraspec.storage import temporary
 
 X = blobs(900, 3, 3, seed=2)[0]
 
@@ -48,8 +49,8 @@ def test_files_that_change_while_they_are_read(tmp_path, name, change):
 @pytest.mark.parametrize("name", ["two.zarr", "three.zarr"])
 @pytest.mark.parametrize("change", ["append", "cut", "remove"])
 def test_chunks_that_change_while_they_are_read(tmp_path, name, change, monkeypatch):
-    monkeypatch.setattr("ultraspec.rows._pieces.KEPT_BYTES", 0)
-    monkeypatch.setattr("ultraspec.rows._arrays.PIECE_BYTES", 2000)
+    monkeypatch.setattr("ultraspec.rows.chunked.CACHE_BYTES", 0)
+    monkeypatch.setattr("ultraspec.rows.array_files.CHUNK_BYTES", 2000)
     path = write(tmp_path, name, X)
     rows = open_rows(path)
     assert np.array_equal(rows.read(0, len(X)), X)
@@ -78,7 +79,7 @@ def scratch(tmp_path, monkeypatch):
 def test_temporary_files_go_with_the_rows(tmp_path, scratch, name):
     path = write(tmp_path, name, X)
     rows = open_rows(path)
-    fd = rows._file.fd
+    fd = rows._file.fileno()
     other = rows.select([0])
     rows.close()
     assert np.array_equal(other.read(0, len(X)), X[:, [0]])
@@ -97,12 +98,12 @@ def test_temporary_files_go_when_opening_fails(tmp_path, scratch):
 
 
 @pytest.mark.parametrize("name", ["names.csv", "compressed.npz", "plain.parquet"])
-def test_no_room_for_temporary_files(tmp_path, scratch, name, monkeypatch):
+def test_too_little_space_for_temporary_files(tmp_path, scratch, name, monkeypatch):
     path = write(tmp_path, name, X)
-    usage = _temporary.shutil.disk_usage(scratch)
-    monkeypatch.setattr("ultraspec.rows.parquet.MOST_PIECE_BYTES", 1000)
-    monkeypatch.setattr(_temporary.shutil, "disk_usage", lambda folder: usage._replace(free=_temporary.LEFT_FREE + 999))
-    with pytest.raises(OSError, match=f"{name} .*{re.escape(str(scratch))}, has too little room.*TMPDIR"):
+    usage = temporary.shutil.disk_usage(scratch)
+    monkeypatch.setattr("ultraspec.rows.parquet.MOST_CHUNK_BYTES", 1000)
+    monkeypatch.setattr(temporary.shutil, "disk_usage", lambda folder: usage._replace(free=999))
+    with pytest.raises(OSError, match=f"{name} .*{re.escape(str(scratch))}, which has 0.00 GB of free space.*TMPDIR"):
         open_rows(path)
     assert not list(scratch.iterdir())
 
@@ -113,7 +114,7 @@ def test_temporary_files_that_cannot_grow_name_their_folder(tmp_path, scratch, m
     def refuse(*_):
         raise OSError(errno.EFBIG, "File too large")
 
-    monkeypatch.setattr(_temporary.os, "write", refuse)
+    monkeypatch.setattr(temporary.os, "pwrite", refuse)
     with pytest.raises(OSError, match=f"names.csv .*{re.escape(str(scratch))}: File too large. Set .* TMPDIR"):
         open_rows(path)
     assert not list(scratch.iterdir())

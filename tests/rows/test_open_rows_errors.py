@@ -44,7 +44,7 @@ def test_missing_files(tmp_path):
 def test_unknown_kinds_list_the_known_ones(tmp_path):
     for name in ("x.txt", "x", "x.pickle"):
         (tmp_path / name).write_text("1,2\n")
-        refused(tmp_path / name, "unknown format", ".npy", ".csv.gz", ".parquet", ".h5", "Zarr")
+        refused(tmp_path / name, "unknown format", ".npy", ".csv.gz", ".parquet", ".h5", ".zarr")
 
 
 def test_folders_without_rows(tmp_path):
@@ -213,7 +213,7 @@ def test_columns_that_cannot_be_chosen(tmp_path, name):
         ([True], TypeError, "list of names or numbers, got True"),
         ([1.0], TypeError, "names or numbers"),
         ([], ValueError, "at least one column"),
-        ([1, 0, 1], ValueError, "more than once"),
+        ([1, 0, 1], ValueError, "is repeated"),
     ):
         with pytest.raises(error, match=words):
             open_rows(path, columns)
@@ -340,7 +340,7 @@ def test_missing_values_in_predict(tmp_path):
 
 
 def test_missing_integers_in_large_row_groups(tmp_path, monkeypatch):
-    monkeypatch.setattr("ultraspec.rows.parquet.MOST_PIECE_BYTES", 100)
+    monkeypatch.setattr("ultraspec.rows.parquet.MOST_CHUNK_BYTES", 100)
     with_gap("Int64", 7)[["b"]].to_parquet(tmp_path / "t.parquet")
     values = open_rows(tmp_path / "t.parquet").read(0, 400)[:, 0]
     assert np.flatnonzero(np.isnan(values)).tolist() == [7]

@@ -12,7 +12,7 @@ import pytest
 from tests.helpers.common import blobs, python
 from tests.helpers.row_files import write
 from ultraspec import USPEC, open_rows
-from ultraspec.rows import _arrays, _pieces, parquet
+from ultraspec.rows import array_files, chunked, parquet
 
 NAMES = ("c.npy", "fortran.npy", "groups.parquet", "plain.parquet", "folder", "chunked.hdf5", "three.zarr")
 X = blobs(1500, 4, 3, seed=1)[0]
@@ -31,10 +31,10 @@ def gathered(rows):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_threads_read_at_once(files, name, monkeypatch):
-    monkeypatch.setattr(_pieces, "KEPT_BYTES", 3000)  # pieces come and go
-    monkeypatch.setattr(_pieces, "SHARE_BYTES", 500)
-    monkeypatch.setattr(parquet, "PIECE_BYTES", 3000)
-    monkeypatch.setattr(_arrays, "PIECE_BYTES", 3000)
+    monkeypatch.setattr(chunked, "CACHE_BYTES", 3000)  # chunks come and go
+    monkeypatch.setattr(chunked, "STRIP_BYTES", 500)
+    monkeypatch.setattr(parquet, "CHUNK_BYTES", 3000)
+    monkeypatch.setattr(array_files, "CHUNK_BYTES", 3000)
     rows = open_rows(files[name])
     spans = [sorted(pair) for pair in np.random.default_rng(0).integers(0, len(X), (200, 2))]
     with ThreadPoolExecutor(8) as pool:
@@ -43,58 +43,58 @@ def test_threads_read_at_once(files, name, monkeypatch):
 
 
 class Counted:
-    """Counts how often each piece is decoded, whole ones only."""
+    """Counts how often each chunk is decoded, whole ones only."""
 
     def __init__(self, rows, monkeypatch):
-        self.pieces, decode, lock = [], rows._decode, threading.Lock()
+        self.chunks, decode, lock = [], rows._decode, threading.Lock()
 
         def counted(number, columns, room):
             with lock:
-                self.pieces.append((number, columns.start))
+                self.chunks.append((number, columns.start))
             return decode(number, columns, room)
 
         monkeypatch.setattr(rows, "_decode", counted)
 
 
 @pytest.mark.parametrize("name", ["groups.parquet", "chunked.hdf5", "three.zarr"])
-def test_pieces_are_decoded_once_per_pass(files, name, monkeypatch):
-    monkeypatch.setattr(parquet, "PIECE_BYTES", 3000)
-    monkeypatch.setattr(_arrays, "PIECE_BYTES", 3000)
+def test_chunks_are_decoded_once_per_pass(files, name, monkeypatch):
+    monkeypatch.setattr(parquet, "CHUNK_BYTES", 3000)
+    monkeypatch.setattr(array_files, "CHUNK_BYTES", 3000)
     rows = open_rows(files[name])
-    n_pieces = len(rows._bounds) - 1
-    assert n_pieces > 5
+    n_chunks = len(rows._bounds) - 1
+    assert n_chunks > 5
     counted = Counted(rows, monkeypatch)
-    monkeypatch.setattr(_pieces, "KEPT_BYTES", 0)  # a thread still keeps the piece it is in
+    monkeypatch.setattr(chunked, "CACHE_BYTES", 0)  # a thread still keeps the chunk it is in
     for start in range(0, len(X), 10):
         rows.read(start, start + 10)
     crossings = sum(bound % 10 > 0 for bound in rows._bounds[1:-1].tolist())
-    assert len(counted.pieces) <= n_pieces + crossings
-    counted.pieces.clear()
+    assert len(counted.chunks) <= n_chunks + crossings
+    counted.chunks.clear()
     rows.take(np.arange(0, len(X), 2))
-    assert len(set(counted.pieces)) == len(counted.pieces) <= n_pieces
+    assert len(set(counted.chunks)) == len(counted.chunks) <= n_chunks
 
 
-def test_threads_share_the_work_on_a_piece(files, monkeypatch):
-    monkeypatch.setattr(_pieces, "SHARE_BYTES", 1)
+def test_threads_share_the_work_on_a_chunk(files, monkeypatch):
+    monkeypatch.setattr(chunked, "STRIP_BYTES", 1)
     rows = open_rows(files["plain.parquet"])
     counted = Counted(rows, monkeypatch)
     with ThreadPoolExecutor(4) as pool:
         assert all(np.array_equal(block, X[:9]) for block in pool.map(lambda _: rows.read(0, 9), range(8)))
-    assert sorted(counted.pieces) == [(0, 0), (0, 1), (0, 2)]
+    assert sorted(counted.chunks) == [(0, 0), (0, 1), (0, 2)]
 
 
 def test_what_is_kept_is_bounded(files, monkeypatch):
-    monkeypatch.setattr(parquet, "PIECE_BYTES", 3000)
+    monkeypatch.setattr(parquet, "CHUNK_BYTES", 3000)
     rows = open_rows(files["groups.parquet"])
-    monkeypatch.setattr(_pieces, "KEPT_BYTES", 6000)
+    monkeypatch.setattr(chunked, "CACHE_BYTES", 6000)
     gathered(rows)
-    assert sum(piece.room.nbytes for piece in rows._cache._alive.values()) <= 6000
+    assert sum(chunk.buffer.nbytes for chunk in rows._cache._alive.values()) <= 6000
 
 
 @pytest.mark.parametrize("name", ["plain.parquet", "folder", "chunked.hdf5", "three.zarr"])
-def test_large_pieces_are_written_out(files, name, monkeypatch):
-    for module in (parquet, _arrays):
-        monkeypatch.setattr(module, "MOST_PIECE_BYTES", 1000)
+def test_large_chunks_are_written_out(files, name, monkeypatch):
+    for module in (parquet, array_files):
+        monkeypatch.setattr(module, "MOST_CHUNK_BYTES", 1000)
     rows = open_rows(files[name], [2, 0])
     assert "_file" in vars(rows)
     assert np.array_equal(gathered(rows), X[:, [2, 0]])

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.cases import SEEDS
-from ultraspec.rows import ArrayRows, SparseRows, sample_indices
-from ultraspec.rows._base import Rows
+from ultraspec.rows import ArrayRows, Rows, SparseRows, sample_indices
 from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
 
 

@@ -159,7 +159,7 @@ class TestFromFiles:
         model = USPEC(3, random_state=0).fit(wide[0])
         with (
             open_rows(path, scale="standard") as rows,
-            pytest.raises(ValueError, match=r"fitted on rows as they are\. Leave scale out"),
+            pytest.raises(ValueError, match=r"fitted on rows without scaling\. Leave scale out"),
         ):
             model.predict(rows)
 

@@ -12,7 +12,7 @@ from tests.helpers import oracle
 from tests.helpers.cases import SEEDS, Case, cases
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows
-from ultraspec.rows._base import cut_span, even_runs
+from ultraspec.rows.interface import cut_span, even_runs
 from ultraspec.spectral import transfer_cut
 from ultraspec.spectral.edges import Edges, connect, new_edges
 from ultraspec.spectral.transfer_cut import Graph

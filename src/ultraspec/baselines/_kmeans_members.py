@@ -12,8 +12,8 @@ from ultraspec.baselines._elkan import elkan_is_faster
 from ultraspec.baselines._kmeans import lite_kmeans
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Rows
-from ultraspec.storage.spool import columns_of, matrix_for
+from ultraspec.rows import Rows, allocate_matrix
+from ultraspec.storage.spool import matrix_columns
 
 PARALLEL_BYTES = 2**28  # members run in parallel if they need no more memory together
 
@@ -35,14 +35,14 @@ def kmeans_members(
     seeds: Sequence[np.random.SeedSequence],
     engine: ThreadEngine,
 ) -> Any:
-    """Run k-means once per seed, with numbers of clusters drawn from a range; return labels as in `matrix_for`.
+    """Run k-means once per seed, with numbers of clusters drawn from a range; return labels as in `allocate_matrix`.
 
     On small data the runs are parallel, each in one thread. On large data they follow each other, each on all threads.
     A seed gives the same labels in both cases.
     """
     low, high = base_clusters
-    labels = matrix_for(rows, len(seeds), np.min_scalar_type(high - 1))
-    columns = columns_of(labels)
+    labels = allocate_matrix(rows, len(seeds), np.min_scalar_type(high - 1))
+    columns = matrix_columns(labels)
     reporter = engine.reporter
 
     def run(number: int, inner: ThreadEngine) -> None:

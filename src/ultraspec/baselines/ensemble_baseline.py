@@ -67,7 +67,7 @@ def generate_members(
     Returns
     -------
     ndarray or SpooledMatrix of shape (n_rows, n_seeds)
-        Labels, as in `ultraspec.storage.spool.matrix_for`.
+        Labels, as in `ultraspec.storage.spool.allocate_matrix`.
     """
     requested = check_range("base_clusters", model.base_clusters)
     base_clusters = limit_base_clusters(requested, rows.n_rows, int(model.n_clusters))

@@ -16,14 +16,13 @@ from ultraspec.baselines._docs import document
 from ultraspec.baselines._kmeans import draw_indices, lite_kmeans, to_dense
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Rows, Span
+from ultraspec.rows import Rows, Span, stays_in_memory
 from ultraspec.spectral.edges import Edges, LazyEdges, connect
 from ultraspec.spectral.embedding import EmbeddedPoints
 from ultraspec.spectral.model_checks import MOST_REPRESENTATIVES
 from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.spectral.preprocess import Preprocessor
 from ultraspec.spectral.transfer_cut import ONE, sum_graph, transfer_cut
-from ultraspec.storage.spool import stays_in_memory
 
 LEAST_EIGENVALUE = 1e-10
 SELECTION_ITERATIONS = 5  # of the k-means that selects landmarks, as in the authors' code

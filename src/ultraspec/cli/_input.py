@@ -31,9 +31,9 @@ class DataFile:
 
     def check(self) -> None:
         """Raise if the file is missing or of an unknown type, before slow imports."""
-        from ultraspec.rows import check_path
+        from ultraspec.rows import find_format
 
-        check_path(self.path)
+        find_format(self.path)
 
     def open(self, screen: Screen, fitted: Sequence[str] | None = None) -> Rows:
         """Open the rows.

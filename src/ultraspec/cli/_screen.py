@@ -41,7 +41,7 @@ class Screen:
     @contextmanager
     def reading(self, path: Path) -> Iterator[None]:
         """Show what fraction of a file has been read, while the body opens it."""
-        from ultraspec.rows._temporary import listener
+        from ultraspec.rows import watch_writing
 
         in_log = not is_terminal(sys.stderr)
         if in_log:
@@ -55,13 +55,9 @@ class Screen:
                 reporter.advance()
                 done += 1
 
-        token = listener.set(hear)
-        try:
-            with reporter.phase(path.name):
-                reporter.begin_pass(PARTS)
-                yield
-        finally:
-            listener.reset(token)
+        with watch_writing(hear), reporter.phase(path.name):
+            reporter.begin_pass(PARTS)
+            yield
 
     def result(self, facts: dict[str, Any], lines: Sequence[tuple[str, str]]) -> None:
         """Print the result: `facts` as JSON, or `lines` of a name and a value each."""

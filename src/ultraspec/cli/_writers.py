@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ultraspec._checks import import_optional
 from ultraspec.cli._errors import naming_output
-from ultraspec.storage.atomic import write_whole
+from ultraspec.storage.atomic import write_atomically
 
 Array = npt.NDArray[Any]
 Types = Mapping[str, npt.DTypeLike]
@@ -51,7 +51,7 @@ def write_columns(path: Path, n_rows: int, types: Types, blocks: Iterable[tuple[
                 write(*block)
 
     with naming_output(path, only_if_full=True):  # closing a file that could not be written fails once more
-        write_whole(path, fill, overwrite=force)
+        write_atomically(path, fill, overwrite=force)
 
 
 @contextmanager

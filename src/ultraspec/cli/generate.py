@@ -18,7 +18,7 @@ from ultraspec.cli._screen import Screen
 from ultraspec.cli._writers import open_writer
 from ultraspec.datasets.synthetic import CHUNK_ROWS, Labelled
 from ultraspec.engines.progress import Reporter, format_duration
-from ultraspec.storage.atomic import write_whole
+from ultraspec.storage.atomic import write_atomically
 
 COLUMNS = {"x0": np.float32, "x1": np.float32}
 NOTE = "a reconstruction from the paper's figures, not the authors' data"
@@ -83,11 +83,11 @@ def write_set(data: Path, labels: Path | None, n_rows: int, blocks: Iterator[Lab
 
     with naming_output(data, only_if_full=True):
         if labels is None:
-            write_whole(data, fill, overwrite=force)
+            write_atomically(data, fill, overwrite=force)
             return
         # the file of the classes appears only after that of the rows
-        write_whole(
+        write_atomically(
             labels,
-            lambda classes: write_whole(data, lambda file: fill(file, classes), overwrite=force),
+            lambda classes: write_atomically(data, lambda file: fill(file, classes), overwrite=force),
             overwrite=force,
         )

@@ -19,7 +19,7 @@ from ultraspec.reproduce.runner import Limits, Runner, default_memory_limit, set
 from ultraspec.reproduce.store import Record, Store, run_of
 from ultraspec.reproduce.summary import Summary
 from ultraspec.reproduce.time_estimate import TimeEstimate
-from ultraspec.storage.atomic import write_whole
+from ultraspec.storage.atomic import write_atomically
 
 FILES = {"store": "runs.jsonl", "tables": "tables.md", "page": "page.html"}
 
@@ -217,4 +217,4 @@ def draw(summary: Summary, experiment: Experiment, request: Request) -> None:
     for name, render in (("tables", markdown.render), ("page", page.render)):
         content = render(summary, experiment.tables).encode()
         with naming_output(request.files[name]):
-            write_whole(request.files[name], lambda file, content=content: file.write(content))  # type: ignore[misc]
+            write_atomically(request.files[name], lambda file, content=content: file.write(content))  # type: ignore[misc]

@@ -126,7 +126,7 @@ def _assign_pass(points: Points, assign: Assign, k: int, labels: Labels, sq: Squ
 
 def _remote_pass(points: RowPoints, centers: Centers, engine: ThreadEngine) -> Tally:
     """A pass that keeps no labels: rows find their centre anew, and a pass that changes none moves no centre."""
-    assigner = RowAssigner(RowPoints(points.rows.over(None), points.bound), centers, None)
+    assigner = RowAssigner(RowPoints(points.rows.with_source(None), points.bound), centers, None)
 
     def step(tally: Tally, block: Block, span: Span) -> None:
         labels, sq = np.full(block.shape[0], -1, dtype=np.int32), np.empty(block.shape[0], dtype=np.float32)

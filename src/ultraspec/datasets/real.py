@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ultraspec.storage.atomic import write_whole
+from ultraspec.storage.atomic import write_atomically
 
 Labelled = tuple[NDArray[Any], NDArray[np.int32]]
 
@@ -120,7 +120,7 @@ def load(name: str) -> Labelled:
     X, y = _download(name)
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        write_whole(cache / f"{name}.npz", lambda file: np.savez_compressed(file, X=X, y=y))
+        write_atomically(cache / f"{name}.npz", lambda file: np.savez_compressed(file, X=X, y=y))
     except OSError as error:  # such as a read-only home folder
         warnings.warn(f"{name} was downloaded but not cached: {error}", stacklevel=2)
     return X, y

@@ -19,9 +19,9 @@ import dask
 from ultraspec._kernels.blas import single_blas_thread
 from ultraspec.engines.threads import ThreadEngine, merge_tree
 from ultraspec.rows import Block, Rows, Span
-from ultraspec.rows._base import MOST_GROUPS
 from ultraspec.rows.dask import chunk_rows, source_of
 from ultraspec.rows.dask_graph import active_client, pack, run_graph, task, unpack
+from ultraspec.rows.interface import MOST_GROUPS
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,7 +49,7 @@ class DaskEngine(ThreadEngine):
         """Results of ``function(block, span)`` for each block of the rows, in order."""
         if not rows.remote:
             return super().map_rows(rows, function)
-        found = self._compute(_map_chunk, (rows.over(None), function), _tasks(rows), None)
+        found = self._compute(_map_chunk, (rows.with_source(None), function), _tasks(rows), None)
         return list(itertools.chain.from_iterable(found))
 
     def fold_rows(
@@ -67,7 +67,7 @@ class DaskEngine(ThreadEngine):
         tasks = _tasks(rows)
         if not tasks:
             return start()
-        result: R = self._compute(_fold_chunk, (rows.over(None), start, step), tasks, merge)
+        result: R = self._compute(_fold_chunk, (rows.with_source(None), start, step), tasks, merge)
         return result
 
     def call(self, function: Callable[..., R], *args: Any) -> R:

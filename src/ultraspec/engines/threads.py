@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from ultraspec._kernels.blas import single_blas_thread
 from ultraspec.engines.progress import Reporter
 from ultraspec.rows import Block, Rows, Span
-from ultraspec.rows._base import MOST_GROUPS, even_runs
+from ultraspec.rows.interface import MOST_GROUPS, even_runs
 
 T = TypeVar("T")
 R = TypeVar("R")

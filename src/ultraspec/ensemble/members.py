@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ultraspec._checks import warn_user
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import ArrayRows, Block, Rows, Span
+from ultraspec.rows import ArrayRows, Block, Rows, Span, allocate_matrix
 from ultraspec.spectral import embedding
 from ultraspec.spectral.edges import Edges, connect
 from ultraspec.spectral.model import Model
@@ -30,7 +30,7 @@ from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
 from ultraspec.spectral.representatives import count_representatives, select_representatives
 from ultraspec.spectral.transfer_cut import reduce_graph, transfer_cut
 from ultraspec.storage.checkpoint import Arrays, Checkpoint, NoCheckpoint
-from ultraspec.storage.spool import as_array, columns_of, matrix_for
+from ultraspec.storage.spool import as_array, matrix_columns
 
 BASE_CLUSTERS = (20, 60)
 ROWS_PER_BASE_CLUSTER = 180  # at least, for small data: finer members differ by chance
@@ -192,8 +192,8 @@ class _MemberRun:
         *,
         parallel: bool,
     ) -> None:
-        self.labels = None if rows.remote else matrix_for(rows, len(seeds), options.label_type)
-        self._columns = columns_of(self.labels)
+        self.labels = None if rows.remote else allocate_matrix(rows, len(seeds), options.label_type)
+        self._columns = matrix_columns(self.labels)
         self._rows = rows
         self._options = options
         self._seeds = seeds
@@ -263,7 +263,7 @@ def label_members(models: Sequence[Model], block: Block, dtype: npt.DTypeLike = 
 
 def base_labels(models: Sequence[Model], rows: Rows, dtype: npt.DTypeLike, engine: ThreadEngine) -> npt.NDArray[Any]:
     """Label all preprocessed rows by each member (n, m)."""
-    out = matrix_for(rows, len(models), dtype)
+    out = allocate_matrix(rows, len(models), dtype)
 
     def run(block: Block, span: Span) -> None:
         out[slice(*span)] = label_members(models, block)

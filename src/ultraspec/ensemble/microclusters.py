@@ -18,7 +18,7 @@ from ultraspec._kernels.labels import fill_slots, number_rows
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span, cut_span
 from ultraspec.spectral.transfer_cut import ONE
-from ultraspec.storage.spool import SpooledMatrix, as_array, fill, room_like
+from ultraspec.storage.spool import SpooledMatrix, allocate_like, as_array, fill_slice
 
 PARTS = 32  # of a label matrix, each with a table of its own
 LEAST_PART_ROWS, MOST_PART_ROWS = 2**16, 2**21
@@ -70,11 +70,11 @@ class Microclusters:
         """Values of microclusters for all rows; None where these are on a cluster."""
         if self.places is None:
             return None
-        out = room_like(self.places, values.dtype)
+        out = allocate_like(self.places, values.dtype)
 
         def run(part: tuple[tuple[int, int], npt.NDArray[np.int32]]) -> None:
             here = slice(*part[0])
-            fill(out, here, lambda room: np.take(values[part[1]], self.places[here], out=room))
+            fill_slice(out, here, lambda buffer: np.take(values[part[1]], self.places[here], out=buffer))
 
         engine.map(run, list(zip(parts(len(out)), self.lists, strict=True)))
         return as_array(out)
@@ -91,11 +91,11 @@ def find(labels: LabelMatrix | SpooledMatrix, engine: ThreadEngine) -> Microclus
     matrix: LabelMatrix = labels.columns if isinstance(labels, SpooledMatrix) else labels
     spans = parts(len(matrix) if isinstance(matrix, np.ndarray) else len(matrix[0]))
     coding = _Coding.of(matrix, spans, engine)
-    places = room_like(coding.columns[0], np.int32)
+    places = allocate_like(coding.columns[0], np.int32)
 
     def distinct(span: tuple[int, int]) -> tuple[Keys, npt.NDArray[np.float64]]:
         here = slice(*span)
-        return fill(places, here, lambda room: _distinct(coding.encode(here), ONE, room))
+        return fill_slice(places, here, lambda buffer: _distinct(coding.encode(here), ONE, buffer))
 
     found = engine.map(distinct, spans)
     ends = np.cumsum([len(keys) for keys, _ in found])

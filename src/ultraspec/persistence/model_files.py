@@ -22,7 +22,7 @@ from ultraspec.spectral.model import Model
 from ultraspec.spectral.model_checks import SCALARS, InvalidModel
 from ultraspec.spectral.partition import partition_from_arrays
 from ultraspec.spectral.preprocess import Preprocessor
-from ultraspec.storage.atomic import check_target, write_whole
+from ultraspec.storage.atomic import check_target, write_atomically
 from ultraspec.usenc import USENC
 from ultraspec.uspec import USPEC
 
@@ -97,7 +97,7 @@ def save(model: USPEC | USENC, path: str | os.PathLike[str], *, overwrite: bool 
         data = encode(header, arrays)
     except InvalidModel as error:
         raise ValueError(f"This model cannot be saved: {error}") from error
-    write_whole(target, lambda file: file.write(data), overwrite=overwrite is not False)
+    write_atomically(target, lambda file: file.write(data), overwrite=overwrite is not False)
 
 
 def load(path: str | os.PathLike[str]) -> USPEC | USENC:

@@ -9,7 +9,7 @@ from typing import Any
 from ultraspec.report._page import render
 from ultraspec.report._run import source_path
 from ultraspec.report.document import is_page
-from ultraspec.storage.atomic import check_target, write_whole
+from ultraspec.storage.atomic import check_target, write_atomically
 
 __all__ = ["write"]
 
@@ -70,5 +70,5 @@ def write(
     read = [] if (source := source_path(X)) is None else [source]
     target = check_target(Path(path), "report", overwrite=overwrite, is_ours=is_page, read=read)
     page = render(model, X, labels=labels, title=title, code=code)
-    write_whole(target, lambda file: file.write(page.encode()), overwrite=overwrite is not False)
+    write_atomically(target, lambda file: file.write(page.encode()), overwrite=overwrite is not False)
     return Path(path).expanduser()

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ultraspec import datasets, open_rows
 from ultraspec.reproduce.declarations import Dataset
-from ultraspec.rows import check_path
+from ultraspec.rows import find_format
 from ultraspec.rows.label_files import read_label_file, split_column, table_columns
-from ultraspec.storage.atomic import write_whole
+from ultraspec.storage.atomic import write_atomically
 
 MIN_ROWS = 1000  # of a data set at any scale, if it has as many
 DATA_SEED = 0
@@ -63,9 +63,9 @@ def prepare(dataset: Dataset, scale: float, folder: Path) -> CachedDataset:
     X, y = _load(dataset, scale)
     files = [(folder / f"{stem}-{name}.npy").resolve() for name in ("rows", "classes")]
     for path, array in zip(files, (X, y), strict=True):
-        write_whole(path, partial(np.save, arr=array))
+        write_atomically(path, partial(np.save, arr=array))
     cached = CachedDataset(stem, str(files[0]), str(files[1]), len(X), X.shape[1], len(np.unique(y)))
-    write_whole(facts, lambda file: file.write(json.dumps(asdict(cached)).encode()))
+    write_atomically(facts, lambda file: file.write(json.dumps(asdict(cached)).encode()))
     return cached
 
 
@@ -108,7 +108,7 @@ def read_file(text: str) -> tuple[Array, npt.NDArray[np.int32]]:
     In an .npz file the label is the name of the array of classes; the rows are the only 2-d array.
     """
     path, label = split_column(text)
-    check_path(path)
+    find_format(path)
     if label is None or path.name.lower().endswith((".npy", ".h5", ".hdf5", ".zarr")) or path.is_dir():
         raise ValueError("name a table or an .npz file, and its column or array of classes, as in my.parquet:label.")
     y = np.unique(read_label_file(text), return_inverse=True)[1].astype(np.int32)

@@ -22,7 +22,7 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.members import prepare
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral.preprocess import Preprocessor
-from ultraspec.storage.atomic import write_whole
+from ultraspec.storage.atomic import write_atomically
 from ultraspec.storage.locks import lock_file
 from ultraspec.storage.spool import as_array
 
@@ -92,9 +92,9 @@ def _write_batches(estimator: EnsembleBaseline, X: Array, folder: Path, first: i
                 "cpu_seconds": time.process_time() - cpu,
                 "peak_bytes": peak_bytes(),
             }
-            write_whole(folder / f"{name}.npy", partial(np.save, arr=labels))
+            write_atomically(folder / f"{name}.npy", partial(np.save, arr=labels))
             text = json.dumps(facts).encode()
-            write_whole(folder / f"{name}.json", lambda file, text=text: file.write(text))  # type: ignore[misc]
+            write_atomically(folder / f"{name}.json", lambda file, text=text: file.write(text))  # type: ignore[misc]
             clock, cpu = time.perf_counter(), time.process_time()
 
 

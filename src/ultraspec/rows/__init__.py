@@ -1,13 +1,13 @@
-"""Row sources: what every pass over the data reads from.
+"""Row sources: all passes over the data read from them.
 
-A row source knows how many rows and features there are, gives the rows of a range (`read`) and of a sorted list of
-indices (`take`), and cuts itself into blocks. The block boundaries depend on the data's shape alone, never on the
-number of threads, so that sums taken block by block are the same on any machine.
+A row source has a number of rows and features, returns the rows of a range (`read`) and of sorted indices (`take`), and
+divides the rows into blocks. The block boundaries depend on the shape of the data alone, not on the number of threads,
+so that sums over blocks are the same on any machine.
+
+`Rows` is the interface; the estimators accept any implementation of it. `open_file` opens files, by the table of
+`formats`. Errors about files and rows are in `errors`.
 """
 
-from ultraspec.rows._base import Block, Rows, RowView, Span, cut_span, is_lazy, sample_indices
-from ultraspec.rows._file import FileRows
-from ultraspec.rows._open import check_path, open_file
 from ultraspec.rows.checks import check_finite, check_not_masked, check_numeric_frame
 from ultraspec.rows.errors import (
     AmbiguousArray,
@@ -29,10 +29,16 @@ from ultraspec.rows.errors import (
     ValuesTooLarge,
     ZeroRow,
 )
-from ultraspec.rows.in_memory import ArrayRows, SparseRows, subset
+from ultraspec.rows.file_rows import FileRows
+from ultraspec.rows.formats import FORMATS, Format, find_format, open_file
+from ultraspec.rows.in_memory import ArrayRows, SparseRows, subset, to_canonical_csr
+from ultraspec.rows.interface import Block, Rows, RowView, Span, cut_span, is_lazy, sample_indices
+from ultraspec.rows.results import allocate_matrix, allocate_rows, stays_in_memory
 from ultraspec.rows.scaled import ScaledRows, Scaling
+from ultraspec.rows.written_out import watch_writing
 
 __all__ = [
+    "FORMATS",
     "AmbiguousArray",
     "AmbiguousColumn",
     "ArrayNotFound",
@@ -40,6 +46,7 @@ __all__ = [
     "Block",
     "ColumnNotFound",
     "FileRows",
+    "Format",
     "HeaderGuessed",
     "InconsistentFiles",
     "IndexGuessed",
@@ -60,13 +67,18 @@ __all__ = [
     "UnreadableFile",
     "ValuesTooLarge",
     "ZeroRow",
+    "allocate_matrix",
+    "allocate_rows",
     "check_finite",
     "check_not_masked",
     "check_numeric_frame",
-    "check_path",
     "cut_span",
+    "find_format",
     "is_lazy",
     "open_file",
     "sample_indices",
+    "stays_in_memory",
     "subset",
+    "to_canonical_csr",
+    "watch_writing",
 ]

@@ -1,4 +1,4 @@
-"""Rows of CSV files, which have no way into their middle: the chosen columns are written out once as float64."""
+"""Rows of CSV files, which cannot be read from the middle: the chosen columns are written out once as float64."""
 
 from __future__ import annotations
 
@@ -14,23 +14,27 @@ from typing import Any
 import numpy as np
 
 from ultraspec._checks import InvalidParameter, import_optional, warn_user
-from ultraspec.rows._file import Array, Columns, Stamp, check_numeric_columns
-from ultraspec.rows._matrix import MatrixRows, OpenFile
-from ultraspec.rows._temporary import TemporaryFile, tell
+from ultraspec.rows.columns import Columns, check_numeric_columns
 from ultraspec.rows.errors import HeaderGuessed, IndexGuessed, InvalidFile, MalformedCsv, NotNumeric, UnreadableFile
+from ultraspec.rows.file_rows import Array, FileSource
+from ultraspec.rows.file_state import FileState
+from ultraspec.rows.raw_matrix import MatrixRows
+from ultraspec.rows.written_out import create_file, report_written
+from ultraspec.storage.temporary import TemporaryFile
 
-BLOCK_BYTES = (2**20, 2**24, 2**28)  # parsed at once: the least that lines fit into, as pyarrow reads 32 blocks ahead
+# Sizes of the blocks that are parsed: the smallest that lines fit into, as pyarrow reads 32 blocks ahead.
+BLOCK_BYTES = (2**20, 2**24, 2**28)
 OTHER_DELIMITERS = ";\t| "
-LOOKED_AT = 2**16  # bytes of a file that cannot be read, for a hint
+HINT_BYTES = 2**16  # examined of a file that cannot be read
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 DECIMAL_COMMA = re.compile(r'"?[-+]?\d*,\d+(?:[eE][-+]?\d+)?"?')
 
 
 class CsvRows(MatrixRows):
-    """Rows of a CSV file, read through once on opening.
+    """Rows of a CSV file, which is read completely on opening.
 
-    Values are kept as float64, which holds every number as exactly as the estimators use it. The temporary file has 8
-    bytes per value of the chosen columns.
+    Values are stored as float64, which holds every number as exactly as the estimators use it. The temporary file has
+    8 bytes per value of the chosen columns.
     """
 
     def __init__(
@@ -42,24 +46,23 @@ class CsvRows(MatrixRows):
         delimiter: str | None = None,
         decimal: str | None = None,
     ) -> None:
-        sign = delimiter or ("\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ",")
-        if decimal == sign:
-            raise InvalidParameter(
-                "decimal", decimal, "different from the delimiter", hint="Pass another delimiter, too."
-            )
+        used_delimiter = delimiter or ("\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ",")
+        if decimal == used_delimiter:
+            hint = "Pass another delimiter, too."
+            raise InvalidParameter("decimal", decimal, "different from the delimiter", hint=hint)
         for block_bytes in BLOCK_BYTES:
             try:
-                table = _Table(path, sign, decimal or ".", block_bytes)
+                table = _Table(path, used_delimiter, decimal or ".", block_bytes)
                 chosen, file, n_rows = _write_out(table, columns, header)
                 break
             except _LongLine as error:
                 if block_bytes == BLOCK_BYTES[-1]:
                     raise InvalidFile(path, "has no lines of text, or too long ones", f"{error.__cause__}") from error
         if header is None and table.starts_with_numbers:
-            header = chosen.names is not None  # what was guessed, for those who open it again
+            header = chosen.names is not None  # the guess, for those who open the file again
         options = {"header": header, "delimiter": delimiter, "decimal": decimal}
         given = {name: value for name, value in options.items() if value is not None}
-        super().__init__(path, file, n_rows, chosen, np.float64, stored=chosen.numbers, options=given)
+        super().__init__(FileSource(path, CsvRows, given), file, n_rows, chosen, np.float64, stored=chosen.numbers)
 
 
 class _LongLine(Exception):
@@ -68,34 +71,26 @@ class _LongLine(Exception):
 
 def _write_out(
     table: _Table, columns: Sequence[str | int] | None, header: bool | None
-) -> tuple[Columns, OpenFile, int]:
+) -> tuple[Columns, TemporaryFile, int]:
     has_names = _has_names(table) if header is None else header
     chosen = _choose(columns, table.path, table.first_line, has_names)
     table.check_types(chosen)
     file, n_rows = table.write_out(chosen, skip_first=has_names)
-    _tell_guesses(table, guessed_names=has_names if header is None else None, index_left_out=_left_out(columns, chosen))
+    if columns is None and int(chosen.numbers[0]) == 1:
+        warn_user(IndexGuessed(table.path))
+    if header is None and _is_doubtful(table.first_line):
+        line = ", ".join(table.first_line[:3]) + ", ..." * (len(table.first_line) > 3)
+        warn_user(HeaderGuessed(table.path, line, has_names))
     return chosen, file, n_rows
 
 
-def _left_out(columns: Sequence[str | int] | None, chosen: Columns) -> bool:
-    """Whether a first column was left out that nobody said so of."""
-    return columns is None and int(chosen.numbers[0]) == 1
-
-
-def _tell_guesses(table: _Table, *, guessed_names: bool | None, index_left_out: bool) -> None:
-    """Warn where the first line or the first column was taken for something that it may not be."""
-    line = ", ".join(table.first_line[:3]) + ", ..." * (len(table.first_line) > 3)
-    if index_left_out:
-        warn_user(IndexGuessed(table.path))
-    doubtful = len(set(table.first_line)) == len(table.first_line) and all(
-        map(str.isdecimal, filter(None, table.first_line))
-    )
-    if guessed_names is not None and doubtful:
-        warn_user(HeaderGuessed(table.path, line, guessed_names))
+def _is_doubtful(first_line: list[str]) -> bool:
+    """Return whether a first line could be names as well as values: distinct integers."""
+    return len(set(first_line)) == len(first_line) and all(map(str.isdecimal, filter(None, first_line)))
 
 
 def _has_names(table: _Table) -> bool:
-    """Whether a first line is names: not all numbers, or the 0, 1, 2, ... that pandas gives columns without names."""
+    """Return whether a first line is names: not all numbers, or 0, 1, 2, ..., which pandas writes for no names."""
     named = table.first_line[1:] if table.first_line[0] == "" else table.first_line
     return named == [str(number) for number in range(len(named))] or not table.starts_with_numbers
 
@@ -108,10 +103,10 @@ def _is_number(text: str, decimal: str) -> bool:
     return True
 
 
-def _choose(wanted: Sequence[str | int] | None, path: Path, first_line: list[str], has_names: bool) -> Columns:
+def _choose(columns: Sequence[str | int] | None, path: Path, first_line: list[str], has_names: bool) -> Columns:
     every = Columns.choose(None, path, len(first_line), first_line if has_names else None)
-    if wanted is not None:
-        return every.pick(wanted, path)
+    if columns is not None:
+        return every.pick(columns, path)
     if not has_names:
         return every
     pandas_index = first_line[0] == "" and len(first_line) > 1
@@ -130,20 +125,23 @@ class _Table:
     def __init__(self, path: Path, delimiter: str, decimal: str, block_bytes: int) -> None:
         self._csv: Any = import_optional("pyarrow.csv", "CSV files")
         self._arrow: Any = import_optional("pyarrow", "CSV files")
-        self.path, self._delimiter, self._decimal, self._block_bytes = path, delimiter, decimal, block_bytes
-        self._stamp = Stamp.of(path)
+        self.path = path
+        self._delimiter = delimiter
+        self._decimal = decimal
+        self._block_bytes = block_bytes
+        self._state = FileState.of(path)
         self._refuse_utf_16()
         with self._reading(), self._open() as reader:
             self.first_line = [str(name) for name in reader.schema.names]
-            self._types = list(reader.schema.types)  # as the values of the first block suggest
+            self._types = list(reader.schema.types)  # inferred from the first block
 
     @property
     def starts_with_numbers(self) -> bool:
         """Whether the first line holds numbers only."""
-        return all(_is_number(field, self._decimal) for field in self.first_line)
+        return all(_is_number(value, self._decimal) for value in self.first_line)
 
     def check_types(self, chosen: Columns) -> None:
-        """Raise where chosen columns hold no numbers."""
+        """Raise if chosen columns hold no numbers."""
         labels = self.first_line if chosen.names is not None else [f"{i}" for i in range(len(self.first_line))]
         types = dict(zip(labels, self._types, strict=True))
         numeric = [label for label, kind in zip(labels, self._types, strict=True) if self._is_numeric(kind)]
@@ -159,16 +157,18 @@ class _Table:
         types = self._arrow.types
         return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_null(kind)
 
-    def write_out(self, chosen: Columns, *, skip_first: bool) -> tuple[OpenFile, int]:
-        """Write the chosen columns to a temporary file; gives it and the number of rows."""
-        target, n_rows = TemporaryFile(self.path), 0
-        # by number, as names may be missing or appear twice
+    def write_out(self, chosen: Columns, *, skip_first: bool) -> tuple[TemporaryFile, int]:
+        """Write the chosen columns to a temporary file; return it and the number of rows."""
+        target = create_file(self.path)
+        n_rows = 0
+        # by number, as names may be missing or repeated
         names = [str(number) for number in range(len(self.first_line))]
-        wanted = [str(number) for number in chosen.numbers]
-        # a column of integers may go on with fractions, an empty one with anything
-        float64, boolean = self._arrow.float64(), self._arrow.types.is_boolean
-        types = {name: kind if boolean(kind := self._types[int(name)]) else float64 for name in wanted}
-        convert = {"include_columns": wanted, "column_types": types}
+        included = [str(number) for number in chosen.numbers]
+        # fractions may follow in a column of integers, and any number in an empty one
+        float64 = self._arrow.float64()
+        is_boolean = self._arrow.types.is_boolean
+        types = {name: kind if is_boolean(kind := self._types[int(name)]) else float64 for name in included}
+        convert = {"include_columns": included, "column_types": types}
         with self._reading():
             reader = self._open(convert, column_names=names, skip_rows_after_names=int(skip_first))
         size = 0 if self.path.name.lower().endswith(".gz") else self.path.stat().st_size
@@ -178,11 +178,11 @@ class _Table:
                     batch = next(iter(reader), None)
                 if batch is None:
                     break
-                target.write(_numbers(batch))
+                target.append(_to_float64(batch))
                 n_rows += batch.num_rows
                 if size:
-                    tell(count * self._block_bytes / size)
-        return target.file, n_rows
+                    report_written(count * self._block_bytes / size)
+        return target, n_rows
 
     def _open(self, convert: dict[str, Any] | None = None, **options: Any) -> Any:
         return self._csv.open_csv(
@@ -198,12 +198,12 @@ class _Table:
             raise self._not_utf_8("is not text in UTF-8, but in UTF-16 or no text at all", "UTF-16")
 
     def _start(self) -> bytes:
-        """The first bytes of the text."""
+        """Return the first bytes of the text."""
         compressed = self.path.name.lower().endswith(".gz")
         try:
             with gzip.open(self.path) if compressed else open(self.path, "rb") as file:
-                return file.read(LOOKED_AT)
-        except (EOFError, zlib.error, gzip.BadGzipFile):  # pyarrow will say so
+                return file.read(HINT_BYTES)
+        except (EOFError, zlib.error, gzip.BadGzipFile):  # pyarrow will report it
             return b""
 
     def _not_utf_8(self, reason: str, encoding: str) -> MalformedCsv:
@@ -211,21 +211,22 @@ class _Table:
         return MalformedCsv(self.path, reason, hint=f"Save it as UTF-8 first, for example: {command}")
 
     def _suggest(self) -> tuple[dict[str, str], str]:
-        """Return options that may make a table of numbers of the file, and else a hint or an empty string."""
+        """Return options with which the file may be a table of numbers, and if there are none, a hint or nothing."""
         lines = [line for line in self._start().decode("utf-8", "replace").splitlines()[:50] if line.strip()]
         comments = [line for line in lines if line.startswith(("#", "%"))]
         if comments:
             return {}, (
-                f"The line {_clean(comments[0], 40)!r} looks like a comment, which CSV does not have: remove such "
+                f"The line {_printable(comments[0], 40)!r} looks like a comment, which CSV does not have: remove such "
                 f"lines, for example: grep -v '^{comments[0][0]}' {self.path.name} > plain.csv"
             )
-        for sign in (self._delimiter, *OTHER_DELIMITERS):
-            counts = {line.count(sign) for line in lines}
+        for delimiter in (self._delimiter, *OTHER_DELIMITERS):
+            counts = {line.count(delimiter) for line in lines}
             if len(counts) != 1 or counts == {0}:
-                continue  # nothing that separates values
-            options = {"delimiter": sign} if sign != self._delimiter else {}
-            fields = itertools.chain.from_iterable(line.split(sign) for line in lines)
-            if sign != "," and self._decimal != "," and any(DECIMAL_COMMA.fullmatch(field.strip()) for field in fields):
+                continue  # it does not separate values
+            options = {"delimiter": delimiter} if delimiter != self._delimiter else {}
+            values = itertools.chain.from_iterable(line.split(delimiter) for line in lines)
+            has_decimal_comma = any(DECIMAL_COMMA.fullmatch(value.strip()) for value in values)
+            if delimiter != "," and self._decimal != "," and has_decimal_comma:
                 return {**options, "decimal": ","}, ""
             if options and self._delimiter not in lines[0]:
                 return options, ""
@@ -233,16 +234,16 @@ class _Table:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
-        """Name the file, and the column where values are no numbers, in what pyarrow raises."""
+        """Turn errors of pyarrow into errors that name the file, and the column if its values are not numbers."""
         try:
             yield
         except ValueError as error:
-            self._stamp.check()
-            # pyarrow tells its errors apart by their text alone
+            self._state.check()
+            # errors of pyarrow differ in nothing but their text
             place = re.search(r"column #(\d+): (?:Row #\d+: )?CSV conversion error", str(error))
             if place is not None:
                 name = self.first_line[int(place[1])]
-                reason = f"has a column {name!r} that must hold numbers, but does so only in part"
+                reason = f"has a column {name!r} that must hold numbers, but only part of its values are"
                 raise MalformedCsv(self.path, reason, hint=str(error)) from error
             if isinstance(error, UnicodeDecodeError):
                 byte = error.object[error.start]
@@ -250,23 +251,23 @@ class _Table:
                 raise self._not_utf_8(reason, "LATIN1") from error
             if re.search("straddl|Empty CSV file or block", str(error)):
                 raise _LongLine from error
-            reason = f"cannot be read as a CSV file. {_clean(error, 200)}"
+            reason = f"cannot be read as a CSV file. {_printable(error, 200)}"
             raise MalformedCsv(self.path, reason, *self._suggest()) from error
         except OSError as error:
-            self._stamp.check()
+            self._state.check()
             raise UnreadableFile(self.path, "a CSV file", str(error)) from error
-        self._stamp.check()
+        self._state.check()
 
 
-def _clean(text: object, most: int) -> str:
-    """What a file holds, fit to be shown."""
-    shown = "".join(sign if sign.isprintable() else " " for sign in str(text))
+def _printable(text: object, most: int) -> str:
+    """Return text of a file without control characters, truncated to `most` characters."""
+    shown = "".join(character if character.isprintable() else " " for character in str(text))
     return shown if len(shown) <= most else shown[: most - 3] + "..."
 
 
-def _numbers(batch: Any) -> Array:
-    """A record batch as float64; missing values become NaN."""
+def _to_float64(batch: Any) -> Array:
+    """Return a record batch as float64; missing values become NaN."""
     out = np.empty((batch.num_rows, batch.num_columns), dtype=np.float64)
-    for place, column in enumerate(batch.columns):
-        out[:, place] = column.cast("float64").to_numpy(zero_copy_only=False)
+    for index, column in enumerate(batch.columns):
+        out[:, index] = column.cast("float64").to_numpy(zero_copy_only=False)
     return out

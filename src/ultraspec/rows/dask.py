@@ -1,7 +1,7 @@
-"""Rows of a Dask array or data frame: known by their shape here, read where their chunks are.
+"""Rows of a Dask array or data frame, which are read on the workers that hold the chunks.
 
-Chunks of the first axis are the pieces that tasks work on. An array that is cut along its columns, too, is cut anew;
-lengths that are not known are counted first. Chunks may be NumPy arrays, SciPy sparse matrices or pandas frames.
+Each task works on a chunk of rows. Arrays with more than one chunk along the columns are rechunked, and unknown chunk
+lengths are counted first. Chunks may be NumPy arrays, SciPy sparse matrices or pandas frames.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import scipy.sparse
 from dask.delayed import Delayed
 
 from ultraspec._kernels.blas import single_blas_thread
-from ultraspec.rows._base import BLOCK_VALUES, MOST_BLOCK_ROWS, Block, Rows, RowView, Span, cut_span
 from ultraspec.rows.checks import check_not_masked, check_numeric_frame
 from ultraspec.rows.dask_graph import compute_all, pack, unpack
-from ultraspec.rows.in_memory import ArrayRows, SparseRows
+from ultraspec.rows.in_memory import ArrayRows, SparseRows, small_blocks, to_canonical_csr
+from ultraspec.rows.interface import BLOCK_VALUES, MOST_BLOCK_ROWS, Block, Rows, RowView, Span, cut_span
 
 T = TypeVar("T")
 
@@ -32,60 +32,69 @@ class DaskRows(Rows):
     Attributes
     ----------
     array : dask.array.Array
-        The array, of one chunk along its columns.
+        The array, with one chunk along the columns.
     lengths : ndarray of int64
-        Rows of each chunk.
+        Number of rows of each chunk.
     chunks : list of Delayed
         The chunks.
+    bounds : ndarray of int64
+        First row of each chunk, and the number of rows.
+    counted : bool
+        Whether the lengths are known.
     """
 
     in_memory = False
     remote = True
 
     def __init__(self, array: Any, lengths: npt.NDArray[np.int64], names: list[str] | None = None) -> None:
-        self.array, self.names = array, names
-        self.n_features, self.dtype = int(array.shape[1]), np.dtype(array.dtype)
+        self.array = array
+        self.names = names
+        self.n_features = int(array.shape[1])
+        self.dtype = np.dtype(array.dtype)
         self.sparse = scipy.sparse.issparse(array._meta)
         self.chunks = array.to_delayed()[:, 0].tolist()
-        self.lengths, self.counted = lengths, lengths.any()
+        self.lengths = lengths
+        self.counted = lengths.any()
         self.bounds = np.concatenate([[0], np.cumsum(lengths)])
         self.n_rows = int(self.bounds[-1])
 
     @property
     def block_rows(self) -> int:
-        """Rows of one block."""
-        return min(1024, super().block_rows) if self.sparse and self.n_rows > 1024 else super().block_rows
+        """Number of rows of a block."""
+        return small_blocks(self.n_rows, super().block_rows) if self.sparse else super().block_rows
 
     @property
     def filled(self) -> list[int]:
-        """Chunks that have rows."""
+        """Numbers of the chunks that have rows."""
         return np.flatnonzero(self.lengths).tolist()
 
     def blocks(self) -> list[Span]:
-        """Ranges that cover all rows in order; none reaches over the end of a chunk."""
+        """Return ranges that cover all rows in order; each is within one chunk."""
         return [span for run in self.runs(0) for span in run]
 
     def runs(self, most: int) -> list[Sequence[Span]]:  # noqa: ARG002
-        """The blocks of each chunk that has rows."""
+        """Return the blocks of each chunk that has rows."""
         return chunk_runs(self.lengths, self.block_rows)
 
     def read(self, start: int, stop: int) -> Block:
-        """Rows ``start .. stop``, brought here."""
+        """Return rows ``start .. stop``, sent to this process."""
         return self.take(np.arange(start, stop))
 
     def take(self, indices: npt.NDArray[np.int64]) -> Block:
-        """Rows at `indices`, brought here."""
-        parts = self.gather(indices, _same)
+        """Return the rows at `indices`, sent to this process."""
+        parts = self.gather(indices, _identity)
         if self.sparse:
             return scipy.sparse.vstack(parts, format="csr")
         return np.concatenate(parts) if parts else np.empty((0, self.n_features), dtype=self.dtype)
 
     def gather(self, indices: npt.NDArray[np.int64], function: Callable[[Block], T]) -> list[T]:
-        """Results of `function` for the rows at `indices`, made where they are."""
+        """Return the results of `function` for the rows at `indices`, computed on the workers that hold them."""
         import dask
 
         cuts = np.searchsorted(indices, self.bounds)
-        state, call, name = pack(function), dask.delayed(_take, pure=False), f"take-{uuid.uuid4().hex}"
+        state = pack(function)
+        call = dask.delayed(_take, pure=False)
+        name = f"take-{uuid.uuid4().hex}"
         return compute_all(
             call(
                 state.key,
@@ -99,28 +108,28 @@ class DaskRows(Rows):
         )
 
     def __getstate__(self) -> None:
-        raise TypeError("Rows of a Dask collection are not sent to workers: they are there.")
+        raise TypeError("Rows of a Dask collection cannot be pickled: workers already hold the data.")
 
 
 def chunk_runs(lengths: npt.NDArray[np.int64], step: int) -> list[Sequence[Span]]:
-    """Blocks of at most `step` rows of each chunk that has rows."""
+    """Return the blocks, of at most `step` rows, of each chunk that has rows."""
     bounds = np.concatenate([[0], np.cumsum(lengths)]).tolist()
     return [cut_span((low, high), step) for low, high in itertools.pairwise(bounds) if low < high]
 
 
 def source_of(rows: Rows) -> Any:
-    """The row source behind all views."""
+    """Return the row source behind all views."""
     while isinstance(rows, RowView):
         rows = rows.rows
     return rows
 
 
 def open_dask(X: Any, *, count: bool) -> DaskRows:
-    """Rows of a Dask array or data frame; `count` rows of chunks whose lengths are not known, which reads them."""
+    """Return the rows of a Dask array or data frame; `count` computes unknown chunk lengths, which reads the data."""
     names = None
     if isinstance(X, Delayed) or getattr(X, "ndim", 0) not in (1, 2):
         raise TypeError(
-            f"X is a Dask {type(X).__name__}. Pass a dask.array or a data frame; da.from_delayed makes one of it."
+            f"X is a Dask {type(X).__name__}. Pass a dask.array or a data frame: da.from_delayed converts it."
         )
     if X.ndim != 2:
         raise ValueError(
@@ -130,7 +139,7 @@ def open_dask(X: Any, *, count: bool) -> DaskRows:
     if hasattr(X, "columns"):
         X, names = _frame_to_array(X)
     if X.dtype.kind not in "biuf":
-        raise TypeError(f"X must hold numbers, got {X.dtype}. Turn it into numbers first, for example into seconds.")
+        raise TypeError(f"X must hold numbers, got {X.dtype}. Convert it to numbers first, for example to seconds.")
     if np.isnan(X.shape[1]):
         raise ValueError("The number of columns of X is not known. Call X.compute_chunk_sizes() first.")
     if len(X.chunks[1]) > 1:
@@ -143,7 +152,7 @@ def open_dask(X: Any, *, count: bool) -> DaskRows:
 
 
 def count_rows(array: Any) -> npt.NDArray[np.int64]:
-    """Rows of each chunk."""
+    """Return the number of rows of each chunk."""
     import dask
 
     length = dask.delayed(_length, pure=False)
@@ -151,13 +160,13 @@ def count_rows(array: Any) -> npt.NDArray[np.int64]:
 
 
 def _frame_to_array(frame: Any) -> tuple[Any, list[str] | None]:
-    """A data frame's numbers as an array, chunk by chunk, and the names of its columns, if they have some."""
+    """Return a data frame as an array, chunk by chunk, and the names of its columns if they are strings."""
     import dask
     import dask.array as da
     from dask.dataframe.utils import meta_nonempty
 
     meta = frame._meta
-    check_numeric_frame(meta_nonempty(meta))  # values of each type, as an empty column would pass for anything
+    check_numeric_frame(meta_nonempty(meta))  # with example values: an empty column of objects would pass as numeric
     dtype = np.result_type(*(_number_type(kind) for kind in meta.dtypes))
     values = dask.delayed(_frame_values, pure=True)
     parts = [
@@ -173,7 +182,7 @@ def _all_strings(names: list[Any]) -> bool:
 
 
 def _number_type(kind: Any) -> Any:
-    """The NumPy type of a column: floats for what may have gaps."""
+    """Return the NumPy type of a column: float64 if it may have missing values."""
     return kind if isinstance(kind, np.dtype) and kind.kind in "biuf" else np.dtype(np.float64)
 
 
@@ -182,9 +191,20 @@ def _frame_values(frame: Any, dtype: Any) -> npt.NDArray[Any]:
 
 
 def map_lazily(rows: Rows, function: Callable[[Block], Any], dtype: Any, width: int | None, name: str) -> Any:
-    """A Dask array, chunked as the rows are, of what `function` makes of their blocks: vectors, or `width` columns.
+    """Return a Dask array, with the chunks of the rows, of the results of `function` for their blocks.
 
-    For a list of types, one array each, of the values of a tuple.
+    Parameters
+    ----------
+    rows : Rows
+        Rows of a Dask collection, or a view of them.
+    function : callable
+        Takes a block; returns a vector, a matrix with `width` columns, or a tuple of such.
+    dtype : dtype or list of dtype
+        Type of the result; a list for a tuple, for which a tuple of arrays is returned.
+    width : int or None
+        Number of columns; None for a vector.
+    name : str
+        Start of the name of the tasks.
     """
     if isinstance(dtype, list):
         return tuple(map_lazily(rows, partial(_item, function, i), each, width, name) for i, each in enumerate(dtype))
@@ -192,7 +212,7 @@ def map_lazily(rows: Rows, function: Callable[[Block], Any], dtype: Any, width: 
 
     source = source_of(rows)
     step = max(1, min(MOST_BLOCK_ROWS, BLOCK_VALUES // max(1, source.n_features)))
-    state = pack((rows.over(None), function, step, source.bounds, np.dtype(dtype), width))
+    state = pack((rows.with_source(None), function, step, source.bounds, np.dtype(dtype), width))
     lengths = tuple(source.lengths.tolist()) if source.counted else source.array.chunks[0]
     shape: dict[str, Any] = {"chunks": (lengths,) if width is None else (lengths, (width,))}
     shape |= {"drop_axis": 1} if width is None else {}
@@ -211,52 +231,47 @@ def _item(function: Callable[[Block], Any], place: int, block: Block) -> Any:
     return function(block)[place]
 
 
-# What runs on workers.
+# Functions that run on workers
 
 
 def chunk_rows(view: Any, chunk: Any, spans: Sequence[Span]) -> Rows:
-    """A chunk, whose rows have the numbers of the `spans`, seen as a `view` sees it."""
-    first, wanted = spans[0][0], spans[-1][1] - spans[0][0]
+    """Return a chunk, whose rows are those of the `spans`, as a row source with the transformations of `view`."""
+    first = spans[0][0]
+    expected = spans[-1][1] - first
     matrix = _matrix(chunk)
-    if matrix.ndim != 2 or matrix.shape[0] != wanted:
+    if matrix.ndim != 2 or matrix.shape[0] != expected:
         raise ValueError(
-            f"A chunk has the shape {matrix.shape}, but X says that it has {wanted:,} rows. Correct the shapes that X "
-            "was made with, or call X.compute_chunk_sizes()."
+            f"A chunk has the shape {matrix.shape}, but it has {expected:,} rows according to X.chunks. Correct the "
+            "shapes with which X was created, or call X.compute_chunk_sizes()."
         )
     source = _Chunk(matrix, first)
-    return source if view is None else view.over(source)
+    return source if view is None else view.with_source(source)
 
 
 class _Chunk(Rows):
-    """Rows of one chunk, by their numbers in the whole."""
+    """Rows of one chunk, by their numbers in the data."""
 
     def __init__(self, matrix: Any, first: int) -> None:
         self._rows: Rows = SparseRows(matrix) if scipy.sparse.issparse(matrix) else ArrayRows(matrix)
         self._first = first
 
     def read(self, start: int, stop: int) -> Block:
-        """Rows ``start .. stop``."""
+        """Return rows ``start .. stop``."""
         return self._rows.read(start - self._first, stop - self._first)
 
     def take(self, indices: npt.NDArray[np.int64]) -> Block:
-        """Rows at `indices`."""
+        """Return the rows at `indices`."""
         return self._rows.take(indices - self._first)
 
 
 def _matrix(chunk: Any) -> Any:
-
     if scipy.sparse.issparse(chunk):
-        chunk = chunk.tocsr()
-        if not chunk.has_canonical_format:
-            chunk = chunk.copy()
-            chunk.sum_duplicates()
-        return chunk
+        return to_canonical_csr(chunk)
     check_not_masked(chunk)
     return np.asarray(chunk)
 
 
 def _fill_chunk(chunk: Any, state_key: str, payload: bytes, block_id: Any = None) -> npt.NDArray[Any]:
-
     view, function, step, bounds, dtype, width = unpack(state_key, payload)
     n = int(chunk.shape[0])
     out = np.empty(n if width is None else (n, width), dtype=dtype)
@@ -269,11 +284,10 @@ def _fill_chunk(chunk: Any, state_key: str, payload: bytes, block_id: Any = None
 
 
 def _take(token: str, payload: bytes, chunk: Any, indices: npt.NDArray[np.int64]) -> Any:
-
     return unpack(token, payload)(_matrix(chunk)[indices])
 
 
-def _same(block: Block) -> Block:
+def _identity(block: Block) -> Block:
     return block
 
 

@@ -1,4 +1,4 @@
-"""Run Dask graphs: send state to workers once, wait for tasks, report progress and stop early."""
+"""Execution of Dask graphs: sends state to workers once, waits for tasks, reports progress and stops early."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import dask
 
 from ultraspec._kernels.blas import single_blas_thread
 
-STATES_KEPT = 16  # by a worker: one per pass that runs at the moment
-LOOK_SECONDS = 0.01  # between looks for finished tasks
-STUCK_SECONDS = 30.0  # without a finished task, all workers being out of memory
+CACHED_STATES = 16  # of a worker, which needs one per running pass
+POLL_SECONDS = 0.01  # between checks for finished tasks
+STUCK_SECONDS = 30.0  # without a finished task, after which the workers' memory is checked
 
 
-def pack(held: Any) -> Any:
-    """Something small that many tasks need: one node of the graph, from which it can be made again if a worker dies."""
+def pack(state: Any) -> Any:
+    """Return a node of the graph that holds a small object for many tasks; Dask restores it if a worker dies."""
     import cloudpickle
 
-    payload = cloudpickle.dumps(held)
+    payload = cloudpickle.dumps(state)
     return dask.delayed(payload, name=f"state-{uuid.uuid4().hex}", traverse=False)
 
 
@@ -33,24 +33,24 @@ _states_lock = threading.Lock()
 
 
 def unpack(token: str, payload: bytes) -> Any:
-    """What was packed; a worker keeps the latest, which its tasks share."""
+    """Return the object that was packed; the tasks of a worker share it, as the latest are cached."""
     import cloudpickle
 
     with _states_lock:
         if token not in _states:
             _states[token] = cloudpickle.loads(payload)
-            while len(_states) > STATES_KEPT:
+            while len(_states) > CACHED_STATES:
                 _states.popitem(last=False)
         _states.move_to_end(token)
         return _states[token]
 
 
-_watched: dict[str, tuple[Callable[[], None], threading.Event | None]] = {}  # passes that wait in this process
+_watched: dict[str, tuple[Callable[[], None], threading.Event | None]] = {}  # by token: passes that run in this process
 
 
 @contextlib.contextmanager
 def task(token: str) -> Iterator[None]:
-    """One task of a pass: tells whoever waits for it in this process, and ends at once if nobody does any more."""
+    """Run the body as a task of a pass: report it if the pass runs in this process, or raise if it was cancelled."""
     advance, closed = _watched.get(token, (None, None))
     if closed is not None and closed.is_set():
         raise CancelledError("the engine was closed while a pass of it was running")
@@ -61,7 +61,7 @@ def task(token: str) -> Iterator[None]:
 
 
 def active_client() -> Any:
-    """The client of the cluster that computations go to, or None where a local scheduler runs them."""
+    """Return the client of the cluster that runs computations, or None if a local scheduler does."""
     import sys
 
     if "distributed" not in sys.modules or dask.config.get("scheduler", None) not in (None, "dask.distributed"):
@@ -81,10 +81,22 @@ def run_graph(
     closed: threading.Event | None = None,
     token: str = "",
 ) -> list[Any]:
-    """Compute delayed values; `advance` is called as each of the `leaves` is done, `closed` stops it.
+    """Compute delayed values.
 
-    Leaves that know the `token` tell of themselves where they run in this process. Dask's own callbacks are not used:
-    they are the process's, and fits in several threads would mix theirs up.
+    Dask's callbacks are not used for progress: they are global, and would mix up fits in several threads.
+
+    Parameters
+    ----------
+    leaves : sequence of Delayed
+        The tasks that are counted.
+    wanted : sequence of Delayed
+        The values to return.
+    advance : callable
+        Called when a leaf is done.
+    closed : Event, optional
+        Cancels the computation when it is set.
+    token : str
+        Identifies the leaves that run in this process; they enter `task` with it.
     """
     client = active_client()
     if client is not None:
@@ -106,18 +118,21 @@ def _run_on_cluster(
     from distributed import as_completed
     from distributed.scheduler import KilledWorker
 
-    # in one call, or a leaf might be done and forgotten before it is asked for, and be made again
+    # in one call: otherwise a leaf could be computed, released and computed again before it is requested
     futures = client.compute(list(wanted) if wanted is leaves else [*wanted, *leaves])
-    results, pending = futures[: len(wanted)], set(futures[-len(leaves) :])
-    kept, waiting, ready = set(results), set(futures), as_completed(futures)
+    results = futures[: len(wanted)]
+    leaf_futures = set(futures[-len(leaves) :])
+    kept = set(results)
+    waiting = set(futures)
+    completed = as_completed(futures)
     last = time.monotonic()
     try:
         while waiting:
             if closed is not None and closed.is_set():
                 raise CancelledError("the engine was closed while a pass of it was running")
-            done = ready.next_batch(block=False)
+            done = completed.next_batch(block=False)
             if not done:
-                time.sleep(LOOK_SECONDS)
+                time.sleep(POLL_SECONDS)
                 if time.monotonic() - last > STUCK_SECONDS:
                     _raise_if_out_of_memory(client)
                     last = time.monotonic()
@@ -125,18 +140,18 @@ def _run_on_cluster(
             last = time.monotonic()
             for future in done:
                 if future.status != "finished":
-                    future.result()  # raises what went wrong
-                if future in pending:
+                    future.result()  # raises the error of the task
+                if future in leaf_futures:
                     advance()
                 if future not in kept:
-                    future.release()  # a partial result that the tree has merged need not be kept
+                    future.release()  # frees partial results that were merged
             waiting.difference_update(done)
         return list(client.gather(results))
     except KilledWorker as error:
         raise MemoryError(
-            "Workers died again and again in the same task, most likely since they ran out of memory. Cut the data "
+            "Workers died repeatedly in the same task, most likely because they ran out of memory. Cut the data "
             "into smaller chunks (X = X.rechunk({0: ...}), about 64 MB each), or give workers more memory or fewer "
-            f"threads. Dask said: {error}"
+            f"threads. Dask reported: {error}"
         ) from error
     finally:
         if waiting:
@@ -149,7 +164,7 @@ def _raise_if_out_of_memory(client: Any) -> None:
     statuses = client.run_on_scheduler(_worker_statuses)
     if statuses and all(status == "paused" for status in statuses):
         raise MemoryError(
-            "All workers have stopped taking tasks, as they are short of memory. Cut the data into smaller chunks "
+            "All workers have paused, as they are short of memory. Cut the data into smaller chunks "
             "(X = X.rechunk({0: ...}), about 64 MB each), do not persist more than fits, or give workers more memory."
         )
 
@@ -159,6 +174,6 @@ def _worker_statuses(dask_scheduler: Any) -> list[str]:
 
 
 def compute_all(tasks: Iterable[Any]) -> list[Any]:
-    """Compute delayed values, all at once."""
+    """Compute delayed values in one graph."""
     values = list(tasks)
     return run_graph(values, values, lambda: None)

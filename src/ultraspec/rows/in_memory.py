@@ -1,4 +1,4 @@
-"""Row sources in memory: NumPy arrays (memory-mapped ones too) and SciPy sparse matrices."""
+"""Row sources in memory: NumPy arrays (also memory-mapped ones) and SciPy sparse matrices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec.rows._base import Block, Rows
+from ultraspec.rows.interface import Block, Rows
 
 
 class ArrayRows(Rows):
@@ -30,16 +30,16 @@ class ArrayRows(Rows):
         self.in_memory = in_memory
 
     def read(self, start: int, stop: int) -> Block:
-        """Rows ``start .. stop``."""
+        """Return rows ``start .. stop``."""
         return self._array[start:stop]
 
     def take(self, indices: npt.NDArray[np.int64]) -> Block:
-        """Rows at `indices`."""
+        """Return the rows at `indices`."""
         return np.asarray(self._array[indices])
 
 
 class SparseRows(Rows):
-    """Rows of a SciPy CSR matrix, kept sparse.
+    """Rows of a SciPy CSR matrix; blocks are sparse.
 
     Examples
     --------
@@ -57,19 +57,33 @@ class SparseRows(Rows):
 
     @property
     def block_rows(self) -> int:
-        """Rows of one block: small, as a block meets a dense row of products with all representatives."""
-        return min(1024, super().block_rows) if self.n_rows > 1024 else super().block_rows
+        """Number of rows of a block: small, as products with all representatives are dense."""
+        return small_blocks(self.n_rows, super().block_rows)
 
     def read(self, start: int, stop: int) -> Block:
-        """Rows ``start .. stop``."""
+        """Return rows ``start .. stop``."""
         return self._matrix[start:stop]
 
     def take(self, indices: npt.NDArray[np.int64]) -> Block:
-        """Rows at `indices`."""
+        """Return the rows at `indices`."""
         return self._matrix[indices]
 
 
+def small_blocks(n_rows: int, block_rows: int) -> int:
+    """Return the number of rows of a sparse block, given that of a dense one."""
+    return min(1024, block_rows) if n_rows > 1024 else block_rows
+
+
+def to_canonical_csr(matrix: Any) -> Any:
+    """Return a sparse matrix in CSR format with sorted indices and no duplicates; the argument is not changed."""
+    matrix = matrix.tocsr()
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
 def subset(rows: Rows, indices: npt.NDArray[np.int64]) -> Rows:
-    """Rows at sorted, distinct `indices`, read into memory."""
+    """Read the rows at sorted, distinct `indices` into memory."""
     taken = rows.take(indices)
     return SparseRows(taken) if rows.sparse else ArrayRows(taken)

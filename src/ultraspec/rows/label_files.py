@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._checks import import_optional, join_names
-from ultraspec.rows._file import Stamp
+from ultraspec.rows.file_state import FileState
 from ultraspec.rows.npy import read_header
 
 Array = npt.NDArray[Any]
@@ -85,13 +85,13 @@ def split_column(text: str) -> tuple[Path, str | None]:
 
 def table_columns(path: Path, delimiter: str | None = None) -> list[str] | list[int]:
     """List the columns of a Parquet or CSV file: names, or numbers if the CSV file has no header line."""
-    stamp = Stamp.of(path)
+    state = FileState.of(path)
     if path.suffix.lower() in (".parquet", ".pq"):
         parquet: Any = import_optional("pyarrow.parquet", "Parquet files")
-        with stamp.reading("a Parquet file"):
+        with state.reading("a Parquet file"):
             return [str(name) for name in parquet.read_schema(path).names]
     csv: Any = import_optional("pyarrow.csv", "CSV files")
-    with stamp.reading("a CSV file"), csv.open_csv(str(path), parse_options=_parsing(path, delimiter)) as reader:
+    with state.reading("a CSV file"), csv.open_csv(str(path), parse_options=_parsing(path, delimiter)) as reader:
         names = [str(name) for name in reader.schema.names]
     return list(range(len(names))) if all(map(_is_number, names)) else names
 
@@ -110,13 +110,13 @@ def check_same_length(labels: Array, truth: Array, names: tuple[str, str]) -> No
 def _from_npy(path: Path, column: str | None) -> Array:
     if column is not None:
         raise ValueError(f"{path} is a single array, which has no column {column!r}.")
-    with Stamp.of(path).reading("an .npy file", OSError, ValueError, EOFError):
+    with FileState.of(path).reading("an .npy file", OSError, ValueError, EOFError):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     return _check_labels(array, str(path))
 
 
 def _from_npz(path: Path, column: str | None) -> Array:
-    with Stamp.of(path).reading("an .npz file", *NPZ_ERRORS):
+    with FileState.of(path).reading("an .npz file", *NPZ_ERRORS):
         archive = np.load(path, allow_pickle=False)
         names = list(archive.files)
     with archive:
@@ -126,20 +126,20 @@ def _from_npz(path: Path, column: str | None) -> Array:
             name = _only(path, "arrays", names, sorted(vectors))
         elif name not in names:
             raise ValueError(f"{path} has no array {name!r}. It has {join_names(names)}.")
-        with Stamp.of(path).reading("an .npz file", *NPZ_ERRORS):
+        with FileState.of(path).reading("an .npz file", *NPZ_ERRORS):
             array = archive[name]
     return _check_labels(array, f"{path}: array {name!r}")
 
 
 def _is_vector(path: Path, archive: Any, name: str) -> bool:
-    with Stamp.of(path).reading("an .npz file"), archive.zip.open(f"{name}.npy") as stream:
-        return len(read_header(stream).found.shape) == 1
+    with FileState.of(path).reading("an .npz file"), archive.zip.open(f"{name}.npy") as stream:
+        return len(read_header(stream).info.shape) == 1
 
 
 def _from_parquet(path: Path, column: str | None) -> Array:
     parquet: Any = import_optional("pyarrow.parquet", "Parquet files")
     name = _choose(path, [str(name) for name in table_columns(path)], column)
-    with Stamp.of(path).reading("a Parquet file"):
+    with FileState.of(path).reading("a Parquet file"):
         values = parquet.read_table(path, columns=[name]).column(0)
     return _from_arrow(values, f"{path}: column {name!r}")
 
@@ -154,7 +154,7 @@ def _from_csv(path: Path, column: str | None, delimiter: str | None) -> Array:
     options = csv.ReadOptions(column_names=names if isinstance(columns[0], int) else None)
     convert = csv.ConvertOptions(include_columns=[name], strings_can_be_null=True)
     parse = _parsing(path, delimiter)
-    with Stamp.of(path).reading("a CSV file"):
+    with FileState.of(path).reading("a CSV file"):
         values = csv.read_csv(str(path), read_options=options, parse_options=parse, convert_options=convert).column(0)
     return _from_arrow(values, f"{path}: column {name!r}")
 

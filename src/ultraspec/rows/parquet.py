@@ -1,4 +1,4 @@
-"""Rows of Parquet files and folders of them: takes the chosen columns, gives rows by decoding row groups."""
+"""Rows of Parquet files and folders of them, of which row groups are decoded."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 from ultraspec._checks import import_optional, join_names
-from ultraspec.rows._file import Array, Columns, FileRows, Stamp, check_numeric_columns
-from ultraspec.rows._matrix import MatrixRows
-from ultraspec.rows._pieces import MOST_PIECE_BYTES, PIECE_BYTES, PieceRows
-from ultraspec.rows._temporary import write_tiles
+from ultraspec.rows.chunked import CHUNK_BYTES, MOST_CHUNK_BYTES, ChunkedRows
+from ultraspec.rows.columns import Columns, check_numeric_columns
 from ultraspec.rows.errors import InconsistentFiles, InvalidFile
+from ultraspec.rows.file_rows import Array, FileRows, FileSource
+from ultraspec.rows.file_state import FileState
+from ultraspec.rows.raw_matrix import MatrixRows
+from ultraspec.rows.written_out import write_tiles
 
 SUFFIXES = (".parquet", ".pq", ".parq")
 KIND = "a Parquet file"
-BATCH_ROWS = 2**18  # decoded at once where row groups are too large to be decoded whole
-BUFFER_BYTES = 2**20  # and read at once
+BATCH_ROWS = 2**18  # decoded at once if row groups are too large to be decoded completely
+BUFFER_BYTES = 2**20  # read at once in this case
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -36,22 +38,28 @@ def open_parquet(path: Path, columns: Sequence[str | int] | None) -> FileRows:
     chosen = _choose(path, parts[0], columns)
     names = chosen.names or []
     for part in parts[1:]:
-        _check_alike(parts[0], part, names, everything=columns is None)
+        _check_consistent(parts[0], part, names, all_columns=columns is None)
+    source = FileSource(path, open_parquet)
     dtype = np.result_type(*(numpy_type(part.types[name]) for part in parts for name in names))
     largest = max((rows for part in parts for rows in part.group_rows()), default=0)
-    if largest * len(names) * dtype.itemsize <= MOST_PIECE_BYTES:
-        return ParquetRows(path, parts, chosen, dtype)
-    if dtype.kind != "f" and any(part.may_miss(names) for part in parts):
+    if largest * len(names) * dtype.itemsize <= MOST_CHUNK_BYTES:
+        return ParquetRows(source, parts, chosen, dtype)
+    if dtype.kind != "f" and any(part.may_have_missing(names) for part in parts):
         dtype = np.dtype(np.float64)  # which has NaN
     n_rows = sum(part.metadata.num_rows for part in parts)
     file = write_tiles(path, n_rows, len(names), dtype, _tiles(parts, names))
-    return MatrixRows(path, file, n_rows, chosen, dtype, by_column=True, stored=chosen.numbers)
+    return MatrixRows(source, file, n_rows, chosen, dtype, by_column=True, stored=chosen.numbers)
+
+
+def is_parquet_folder(folder: Path) -> bool:
+    """Return whether a folder has Parquet files in it."""
+    return bool(find_parts(folder))
 
 
 def find_parts(folder: Path) -> list[Path]:
-    """Parquet files in a folder and its subfolders, in the order of their names, without hidden ones."""
-    found = (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
-    shown = (path for path in found if not any(part[0] in "._" for part in path.relative_to(folder).parts))
+    """Return the Parquet files in a folder and its subfolders, in the order of their names, without hidden ones."""
+    files = (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    shown = (path for path in files if not any(part[0] in "._" for part in path.relative_to(folder).parts))
     return sorted(shown, key=str)
 
 
@@ -61,7 +69,7 @@ class Part:
 
     Attributes
     ----------
-    stamp : Stamp
+    state : FileState
         Its path and state.
     metadata : pyarrow.parquet.FileMetaData
         Its footer.
@@ -73,7 +81,7 @@ class Part:
         Columns that are the index of a pandas frame.
     """
 
-    stamp: Stamp
+    state: FileState
     metadata: Any
     names: list[str]
     types: dict[str, Any]
@@ -81,14 +89,15 @@ class Part:
 
     @classmethod
     def of(cls, path: Path) -> Part:
-        """Look at a file's footer."""
+        """Read the footer of a file."""
         parquet: Any = import_optional("pyarrow.parquet", "Parquet files")
-        stamp = Stamp.of(path)
-        with stamp.reading(KIND), parquet.ParquetFile(str(path)) as file:
-            schema, metadata = file.schema_arrow, file.metadata
-            noted = (schema.pandas_metadata or {}).get("index_columns", ())
-        index = {name for name in schema.names if name in noted or PANDAS_INDEX.fullmatch(name)}
-        return cls(stamp, metadata, list(schema.names), dict(zip(schema.names, schema.types, strict=True)), index)
+        state = FileState.of(path)
+        with state.reading(KIND), parquet.ParquetFile(str(path)) as file:
+            schema = file.schema_arrow
+            metadata = file.metadata
+            index_columns = (schema.pandas_metadata or {}).get("index_columns", ())
+        index = {name for name in schema.names if name in index_columns or PANDAS_INDEX.fullmatch(name)}
+        return cls(state, metadata, list(schema.names), dict(zip(schema.names, schema.types, strict=True)), index)
 
     @property
     def data_names(self) -> list[str]:
@@ -99,27 +108,27 @@ class Part:
         """Open the file for one thread; the footer is not read again."""
         parquet: Any = import_optional("pyarrow.parquet", "Parquet files")
         return parquet.ParquetFile(
-            str(self.stamp.path),
+            str(self.state.path),
             metadata=self.metadata,
             pre_buffer=False,
-            page_checksum_verification=True,  # where the file has them
+            page_checksum_verification=True,  # if the file has checksums
             **options,
         )
 
     def group_rows(self) -> list[int]:
-        """Rows of each row group."""
+        """Return the number of rows of each row group."""
         return [self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups)]
 
-    def may_miss(self, names: Sequence[str]) -> bool:
-        """Whether there may be missing values in these columns."""
+    def may_have_missing(self, names: Sequence[str]) -> bool:
+        """Return whether these columns may have missing values."""
         groups = [self.metadata.row_group(group) for group in range(self.metadata.num_row_groups)]
         columns = (group.column(number) for group in groups for number in range(self.metadata.num_columns))
-        found = [column.statistics for column in columns if column.path_in_schema in names]
-        return any(facts is None or not facts.has_null_count or facts.null_count for facts in found)
+        statistics = [column.statistics for column in columns if column.path_in_schema in names]
+        return any(known is None or not known.has_null_count or known.null_count for known in statistics)
 
 
 def numpy_type(kind: Any) -> np.dtype | None:
-    """NumPy's type for the values of a column, None if they are not numbers."""
+    """Return the NumPy type for the values of a column, or None if they are not numbers."""
     types: Any = import_optional("pyarrow", "Parquet files").types
     if types.is_integer(kind) or types.is_floating(kind):
         return np.dtype(kind.to_pandas_dtype())
@@ -128,35 +137,37 @@ def numpy_type(kind: Any) -> np.dtype | None:
     return np.dtype(np.float64) if types.is_decimal(kind) or types.is_null(kind) else None
 
 
-def _choose(path: Path, part: Part, wanted: Sequence[str | int] | None) -> Columns:
+def _choose(path: Path, part: Part, columns: Sequence[str | int] | None) -> Columns:
     every = Columns.choose(None, path, len(part.names), part.names)
-    if wanted is None and not part.data_names:
+    if columns is None and not part.data_names:
         raise InvalidFile(path, "has no columns but the index of a pandas frame")
-    chosen = every.pick(part.data_names if wanted is None else wanted, path)
-    numeric = [name for name in part.data_names if numpy_type(part.types[name]) is not None]
-    numeric += [name for name in chosen.names or () if name in part.index and numpy_type(part.types[name]) is not None]
+    chosen = every.pick(part.data_names if columns is None else columns, path)
+    chosen_index = [name for name in chosen.names or () if name in part.index]
+    numeric = [name for name in part.data_names + chosen_index if numpy_type(part.types[name]) is not None]
     check_numeric_columns(path, chosen.names or [], part.types, numeric)
     return chosen
 
 
-def _check_alike(first: Part, part: Part, names: list[str], *, everything: bool) -> None:
-    """Raise where a part cannot be read like the first one."""
-    a, b = str(first.stamp.path), str(part.stamp.path)
+def _check_consistent(first: Part, part: Part, names: list[str], *, all_columns: bool) -> None:
+    """Raise if a file cannot be read like the first one."""
+    a = first.state.path
+    b = part.state.path
     missing = [name for name in names if name not in part.types]
-    extra = [name for name in part.data_names if name not in first.types] if everything else []
+    extra = [name for name in part.data_names if name not in first.types] if all_columns else []
     other = [name for name in names if name not in missing and numpy_type(part.types[name]) is None]
     if missing or extra:
         with_them, without_them = (a, b) if missing else (b, a)
-        problem = f"{with_them} has {join_names(missing or extra)} and {without_them} has not"
+        difference = f"{with_them} has {join_names(missing or extra)} and {without_them} has not"
     elif other:
-        problem = ", ".join(f"{name!r} is {first.types[name]} in {a} and {part.types[name]} in {b}" for name in other)
+        types = (f"{name!r} is {first.types[name]} in {a} and {part.types[name]} in {b}" for name in other)
+        difference = ", ".join(types)
     else:
         return
-    raise InconsistentFiles((first.stamp.path, part.stamp.path), missing or extra or other, problem)
+    raise InconsistentFiles((a, b), missing or extra or other, difference)
 
 
-def _plain(column: Any) -> Array:
-    """A column's values; missing ones become NaN."""
+def _to_numpy(column: Any) -> Array:
+    """Return the values of a column; missing ones become NaN."""
     types: Any = import_optional("pyarrow", "Parquet files").types
     if types.is_boolean(column.type):
         column = column.cast("uint8")
@@ -166,55 +177,56 @@ def _plain(column: Any) -> Array:
 
 
 def _tiles(parts: Sequence[Part], names: Sequence[str]) -> Iterator[tuple[int, int, Array]]:
-    """All values column by column, a few at a time."""
-    for place, name in enumerate(names):
+    """Yield all values column by column, a batch of rows at a time."""
+    for index, name in enumerate(names):
         row = 0
         for part in parts:
             with part.open(buffer_size=BUFFER_BYTES) as file:
                 batches = file.iter_batches(BATCH_ROWS, columns=[name], use_threads=False)
                 while True:
-                    with part.stamp.reading(KIND):
+                    with part.state.reading(KIND):
                         batch = next(batches, None)
                     if batch is None:
                         break
-                    yield row, place, _plain(batch.column(0))[:, None]
+                    yield row, index, _to_numpy(batch.column(0))[:, None]
                     row += batch.num_rows
 
 
-class ParquetRows(PieceRows):
-    """Rows of Parquet files. A piece is a row group, or small neighbouring ones of a file."""
+class ParquetRows(ChunkedRows):
+    """Rows of Parquet files. A chunk is a row group, or several small consecutive ones of a file."""
 
-    def __init__(self, path: Path, parts: Sequence[Part], columns: Columns, dtype: np.dtype) -> None:
+    def __init__(self, source: FileSource, parts: Sequence[Part], columns: Columns, dtype: np.dtype) -> None:
         row_bytes = max(1, len(columns.numbers) * dtype.itemsize)
         self._groups: list[tuple[Part, list[int]]] = []
-        bounds, rows = [0], 0
+        bounds = [0]
+        end = 0
         for part in parts:
-            held = 0
+            chunk_rows = 0
             for group, n_rows in enumerate(part.group_rows()):
                 if n_rows == 0:
                     continue
-                if held and (held + n_rows) * row_bytes <= PIECE_BYTES:
+                if chunk_rows and (chunk_rows + n_rows) * row_bytes <= CHUNK_BYTES:
                     self._groups[-1][1].append(group)
-                    held += n_rows
+                    chunk_rows += n_rows
                     bounds.pop()
                 else:
                     self._groups.append((part, [group]))
-                    held = n_rows
-                rows += n_rows
-                bounds.append(rows)
-        super().__init__(path, bounds, columns, dtype)
+                    chunk_rows = n_rows
+                end += n_rows
+                bounds.append(end)
+        super().__init__(source, bounds, columns, dtype)
 
-    def _decode(self, number: int, columns: slice, room: Array) -> Array:
+    def _decode(self, number: int, columns: slice, buffer: Array) -> Array:
         part, groups = self._groups[number]
         names = (self.names or [])[columns]
-        with part.stamp.reading(KIND), part.open() as file:
+        with part.state.reading(KIND), part.open() as file:
             table = file.read_row_groups(groups, columns=names, use_threads=False)
         n_rows = int(self._bounds[number + 1] - self._bounds[number])
         if table.num_rows != n_rows:
-            raise InvalidFile(part.stamp.path, f"is damaged: {table.num_rows} of {n_rows} rows could be read")
-        for place, name in enumerate(names):
-            values = _plain(table.column(name))
-            if values.dtype.kind == "f" and room.dtype.kind != "f":
-                room = room.astype(np.float64)  # for NaN
-            room[:, place] = values
-        return room
+            raise InvalidFile(part.state.path, f"is damaged: {table.num_rows} of {n_rows} rows could be read")
+        for index, name in enumerate(names):
+            values = _to_numpy(table.column(name))
+            if values.dtype.kind == "f" and buffer.dtype.kind != "f":
+                buffer = buffer.astype(np.float64)  # for NaN
+            buffer[:, index] = values
+        return buffer

@@ -1,7 +1,7 @@
-"""Columns brought to mean 0 and variance 1: takes a row source, gives one whose blocks are scaled.
+"""Columns scaled to mean 0 and variance 1.
 
-A model that was fitted on scaled rows keeps the scaling as `scaling_`, and model files do too: `predict` and all else
-take rows as they are.
+A model that was fitted on scaled rows stores the scaling as `scaling_`, also in model files: `predict` and other
+methods then take rows as they are.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec.rows._base import Block, Rows, RowView
+from ultraspec.rows.interface import Block, Rows, RowView
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """What is subtracted from each column, and what then divides it.
+    """Mean and standard deviation by which columns are scaled.
 
     Attributes
     ----------
     mean, deviation : ndarray of shape (n_features,), float64
-        Mean and standard deviation of each column; a constant one is divided by 1.
+        Mean and standard deviation of each column; the deviation of a constant column is 1.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Scaling:
     deviation: Floats
 
     def apply(self, block: Block) -> Floats:
-        """Scaled rows; the same for a row whatever others are in the block."""
+        """Return scaled rows; the result for a row does not depend on the other rows of the block."""
         scaled = np.array(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64, order="C")
         scaled -= self.mean
         scaled /= self.deviation
@@ -51,9 +51,9 @@ class ScaledRows(RowView):
     Attributes
     ----------
     rows : Rows
-        The source as it is.
+        The source that is scaled.
     scaling : Scaling
-        What its columns are scaled by.
+        The scaling of its columns.
 
     Examples
     --------
@@ -69,16 +69,18 @@ class ScaledRows(RowView):
 
     def __init__(self, rows: Rows, scaling: Scaling) -> None:
         super().__init__(rows)
-        self.scaling, self.names = scaling, rows.names
+        self.scaling = scaling
+        self.names = rows.names
 
-    def change(self, block: Block, numbers: Any) -> Block:  # noqa: ARG002
-        """Scale rows."""
+    def transform(self, block: Block, numbers: Any) -> Block:  # noqa: ARG002
+        """Return the scaled block."""
         return self.scaling.apply(block)
 
     def select(self, columns: Sequence[str | int]) -> ScaledRows:
-        """The same rows with only these columns, scaled as before."""
-        places = self.rows.places(columns)
-        return ScaledRows(self.rows.select(columns), Scaling(self.scaling.mean[places], self.scaling.deviation[places]))
+        """Return these rows with only some columns, which keep their scaling."""
+        indices = self.rows.column_indices(columns)
+        scaling = Scaling(self.scaling.mean[indices], self.scaling.deviation[indices])
+        return ScaledRows(self.rows.select(columns), scaling)
 
     def __repr__(self) -> str:
         return f"<scaled {repr(self.rows).removeprefix('<')}"

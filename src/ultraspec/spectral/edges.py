@@ -17,9 +17,9 @@ import numpy.typing as npt
 from ultraspec._checks import warn_user
 from ultraspec._kernels import graph as kernels
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Block, Rows, Span, cut_span
+from ultraspec.rows import Block, Rows, Span, allocate_rows, cut_span, stays_in_memory
 from ultraspec.spectral.neighbors import RepresentativeIndex
-from ultraspec.storage.spool import Spool, room_for, stays_in_memory
+from ultraspec.storage.spool import Spool
 
 BLOCK_ROWS = 32768
 SMALL_BLOCK_EDGES = 2**16
@@ -155,7 +155,7 @@ class LazyEdges:
 
     def allocate(self, dtype: npt.DTypeLike) -> Any:
         """Allocate one value per row; return None if rows are on a cluster, where results must stay, too."""
-        return None if self.rows.remote else room_for(self.rows, dtype)
+        return None if self.rows.remote else allocate_rows(self.rows, dtype)
 
     def map(self, function: Callable[[Edges, Span], T], engine: ThreadEngine) -> list[T]:
         """Return the results of ``function(edges, span)`` for each block of rows, in order."""
@@ -207,7 +207,7 @@ def connect(
         return replace(edges, sigma=_search(rows, index, engine, edges, None))
     ids = None
     if index.by_tiles and not rows.remote and not rows.sparse:
-        ids = Spool.if_room(rows.n_rows * index.n_neighbors, np.uint16)
+        ids = Spool.if_space(rows.n_rows * index.n_neighbors, np.uint16)
     return LazyEdges(rows, index, _search(rows, index, engine, None, ids), ids)
 
 

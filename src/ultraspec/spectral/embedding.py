@@ -18,11 +18,10 @@ from ultraspec._kernels import kmeans as kernels
 from ultraspec.cluster.kmeans import Clustering, lloyd, spread_centers
 from ultraspec.cluster.points import Assign, Centers, Labels, Points, Squares, Sums, Weights
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Rows, Span, sample_indices
+from ultraspec.rows import Rows, Span, sample_indices, stays_in_memory
 from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.partition import score_buffer, score_table
 from ultraspec.spectral.transfer_cut import ONE, lift, lift_buffer, pad_lanes
-from ultraspec.storage.spool import stays_in_memory
 
 SAMPLE_ROWS = 50_000  # rows that starts of k-means run on
 SEED_ROWS = 20_000  # rows that k-means++ draws from

@@ -172,7 +172,7 @@ class PreparedRows(RowView):
         super().__init__(rows)
         self._space = space
 
-    def change(self, block: Block, numbers: Numbers) -> Block:
+    def transform(self, block: Block, numbers: Numbers) -> Block:
         """Preprocess a block."""
         return self._space.prepare(block, numbers)
 
@@ -187,7 +187,7 @@ class UnseenRows(PreparedRows):
         super().__init__(rows, space)
         self._names = names
 
-    def change(self, block: Block, numbers: Numbers) -> Block:
+    def transform(self, block: Block, numbers: Numbers) -> Block:
         """Check and preprocess a block."""
         check_finite(block, numbers, self._names)
         return self._space.prepare_new(block, numbers)

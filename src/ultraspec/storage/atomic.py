@@ -1,4 +1,4 @@
-"""Files that are whole or absent, and checksums of arrays."""
+"""Atomic writes: a file is complete or absent, whatever interrupts the process. Also checksums of arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 def check_target(
     path: Path, what: str, *, overwrite: bool | None, is_ours: Callable[[Path], bool], read: Iterable[Path] = ()
 ) -> Path:
-    """The real path of a file to be written; raises, before the work starts, unless it may be written there.
+    """Return the real path of a file to be written; raise if it must not be written.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ def check_target(
     what : str
         What is written, for messages: "model file".
     overwrite : bool or None
-        Whether an existing file may be replaced; None: one of our own making only.
+        Whether an existing file may be replaced; None: only if it was written by this package.
     is_ours : callable
-        Whether a file is such.
+        Returns whether a file was written by this package.
     read : iterable of Path
-        What is being read, and so never replaced.
+        Files that are being read, and so never replaced.
     """
     target = Path(os.path.realpath(path.expanduser()))
     if target.is_dir():
@@ -39,7 +39,7 @@ def check_target(
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, f"The folder of the {what} does not exist", str(target.parent))
     if any(os.path.realpath(other) == str(target) for other in read):
-        raise ValueError(f"{str(path)!r} is the file that the rows come from. Write the {what} to another one.")
+        raise ValueError(f"{str(path)!r} is the file that the rows are read from. Write the {what} to another file.")
     if not target.exists() or overwrite is True:
         return target
     if overwrite is False:
@@ -53,25 +53,36 @@ def check_target(
     return target
 
 
-def write_whole(
+def write_atomically(
     path: Path, fill: Callable[[BinaryIO], Any], *, scratch: Path | None = None, overwrite: bool = True
 ) -> None:
-    """Write a file without a name, flush it to disk and give it its name.
+    """Write a file without a name, flush it to disk and then give it its name.
 
-    `fill` gets the open file. Whatever ends it early (a full disk, Ctrl-C, a kill), the file under `path` is what it
-    was, and nothing is left beside it. Where the system has no files without names, it has another name until it is
-    complete: `scratch`, or one that no other process uses. A process that is killed outright may leave that behind.
+    If the write is interrupted (by a full disk, Ctrl-C or a kill), the file at `path` is unchanged, and no other file
+    is left. On systems without unnamed files, the file has the name `scratch` until it is complete; a process that is
+    killed may leave it behind.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    fill : callable
+        Writes the content to an open file.
+    scratch : Path, optional
+        Temporary name. By default one that no other process uses.
+    overwrite : bool
+        Whether an existing file is replaced; otherwise FileExistsError is raised.
     """
     if scratch is None:
         scratch = path.with_name(f".ultraspec-{secrets.token_hex(6)}.tmp")
-    nameless = _open_nameless(path.parent)
+    unnamed = _open_unnamed(path.parent)
     try:
-        with open(scratch, "wb") if nameless is None else os.fdopen(nameless, "wb") as file:
+        with open(scratch, "wb") if unnamed is None else os.fdopen(unnamed, "wb") as file:
             fill(file)
             file.flush()
             os.fsync(file.fileno())
-            if nameless is not None:
-                _name(nameless, scratch)
+            if unnamed is not None:
+                _name(unnamed, scratch)
         if overwrite:
             os.replace(scratch, path)
         else:
@@ -81,38 +92,38 @@ def write_whole(
         raise
 
 
-def _name(nameless: int, path: Path) -> None:
-    """Give a file without a name one, in the place of what an earlier run may have left there."""
+def _name(unnamed: int, path: Path) -> None:
+    """Name an unnamed file; replace a file of that name, which an interrupted run may have left."""
     path.unlink(missing_ok=True)
-    numbers = os.open("/proc/self/fd", os.O_RDONLY)  # given as a folder, its links are followed
+    descriptors = os.open("/proc/self/fd", os.O_RDONLY)  # relative to a folder, os.link follows symbolic links
     try:
-        os.link(str(nameless), path, src_dir_fd=numbers, follow_symlinks=True)
-    except OSError:  # a system that has such files but does not let them be named
-        with open(f"/proc/self/fd/{nameless}", "rb") as source, open(path, "wb") as file:
+        os.link(str(unnamed), path, src_dir_fd=descriptors, follow_symlinks=True)
+    except OSError:  # the system has unnamed files but does not allow links to them
+        with open(f"/proc/self/fd/{unnamed}", "rb") as source, open(path, "wb") as file:
             shutil.copyfileobj(source, file)
             file.flush()
             os.fsync(file.fileno())
     finally:
-        os.close(numbers)
+        os.close(descriptors)
 
 
-def _open_nameless(folder: Path) -> int | None:
-    """A new file in a folder that is gone when it is closed, unless it is given a name; None where there is no such."""
+def _open_unnamed(folder: Path) -> int | None:
+    """Create a file that is deleted when it is closed, unless it is named; return None if the system cannot."""
     if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
         return None
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
-    except OSError:  # not all file systems can; what else may be wrong will show when a name is tried
+    except OSError:  # not all file systems support it; other problems are reported when a named file is created
         return None
 
 
 def _rename_to_new(scratch: Path, path: Path) -> None:
-    """Rename a file, but not over another one, not even one that appeared a moment ago."""
+    """Rename a file without replacing another one, even if that was created a moment ago."""
     try:
         os.link(scratch, path)
     except FileExistsError:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
-    except OSError:  # a file system without links, such as that of a USB stick
+    except OSError:  # a file system without links, such as FAT
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
         os.replace(scratch, path)
@@ -121,7 +132,7 @@ def _rename_to_new(scratch: Path, path: Path) -> None:
 
 
 def digest(text: str, arrays: Mapping[str, npt.NDArray[Any]]) -> str:
-    """Checksum of a text and of arrays with their names, types and shapes; the same on machines of any byte order."""
+    """Return a checksum of a text and of arrays with their names, types and shapes, for any byte order."""
     checksum = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name], dtype=arrays[name].dtype.newbyteorder("<"))

@@ -1,4 +1,4 @@
-"""Attributes computed at their first use."""
+"""Attributes that are computed when they are first used."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 class cached_attribute(Generic[T]):
-    """A property that is computed once and kept in the instance's dictionary.
+    """A property that is computed once and stored in the instance's dictionary.
 
-    Before Python 3.12 functools' own holds a lock while it computes: a process forked at that moment would wait for it
-    for ever. Here two threads may compute the same value at once, which does no harm.
+    Before Python 3.12, `functools.cached_property` holds a lock while it computes: a process that is forked meanwhile
+    would wait for it forever. Here two threads may compute the same value at the same time, which is harmless.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ultraspec.storage.atomic import write_whole
+from ultraspec.storage.atomic import write_atomically
 
 LOCK = "lock"
 
@@ -55,7 +55,7 @@ class Folder:
     def write(self, name: str, fill: Callable[[BinaryIO], Any]) -> None:
         """Write a file, whole or not at all; the folder is this process's alone, so one other name will do."""
         path = self._path / name
-        write_whole(path, fill, scratch=path.with_name(path.name + ".tmp"))
+        write_atomically(path, fill, scratch=path.with_name(path.name + ".tmp"))
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

@@ -1,0 +1,112 @@
+"""The table of file formats, and opening files by it. A new format is one more entry in `FORMATS`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ultraspec._checks import InvalidParameter, InvalidParameterType
+from ultraspec.rows.csv import CsvRows
+from ultraspec.rows.errors import InvalidFile, OptionNotApplicable, UnknownFormat
+from ultraspec.rows.hdf5 import open_hdf5
+from ultraspec.rows.interface import Rows
+from ultraspec.rows.npy import NpyRows
+from ultraspec.rows.npz import open_npz
+from ultraspec.rows.parquet import SUFFIXES as PARQUET_SUFFIXES
+from ultraspec.rows.parquet import is_parquet_folder, open_parquet
+from ultraspec.rows.zarr import is_zarr_folder, open_zarr
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format.
+
+    Attributes
+    ----------
+    suffixes : tuple of str
+        Ends of file names, in lower case.
+    open : callable
+        Function or class at the top level of a module: takes a path, columns (or None) and options, returns the rows.
+    description : str
+        What is read, for the documentation of `ultraspec.open_rows`.
+    options : tuple of str
+        Options of `ultraspec.open_rows` that apply.
+    is_table : bool
+        Whether columns have names.
+    is_folder : callable, optional
+        Returns whether a folder is of this format.
+    """
+
+    suffixes: tuple[str, ...]
+    open: Callable[..., Rows]
+    description: str
+    options: tuple[str, ...] = ()
+    is_table: bool = False
+    is_folder: Callable[[Path], bool] | None = None
+
+
+# Folders are of the first format that they match.
+FORMATS = (
+    Format((".npy",), NpyRows, "a 2-d array"),
+    Format((".npz",), open_npz, "a 2-d array, or a matrix saved by `scipy.sparse.save_npz`", ("array",)),
+    Format(
+        (".csv", ".csv.gz", ".tsv", ".tsv.gz"),
+        CsvRows,
+        "a table as text; read completely on opening, see the notes",
+        ("header", "delimiter", "decimal"),
+        is_table=True,
+    ),
+    Format((".h5", ".hdf5"), open_hdf5, "a 2-d dataset", ("array",)),
+    Format(
+        (".zarr",),
+        open_zarr,
+        "a folder with a 2-d array, or the only one in a group; format 2 or 3",
+        ("array",),
+        is_folder=is_zarr_folder,
+    ),
+    Format(
+        PARQUET_SUFFIXES,
+        open_parquet,
+        "a table; also a folder of them, with subfolders, in the order of their names",
+        is_table=True,
+        is_folder=is_parquet_folder,
+    ),
+)
+
+
+def open_file(path: str | os.PathLike[str], columns: Sequence[str | int] | None = None, **options: Any) -> Rows:
+    """Open the row source of a file; options that are None are left out. See `ultraspec.open_rows`."""
+    file = Path(path).expanduser().absolute()
+    kind = find_format(file)
+    given = {name: value for name, value in options.items() if value is not None}
+    for name, value in given.items():
+        if name not in kind.options:
+            raise OptionNotApplicable(name, value, file)
+        if name in ("delimiter", "decimal") and (not isinstance(value, str) or len(value) != 1):
+            raise InvalidParameter(name, value, "one character")
+        if name == "header" and not isinstance(value, bool):
+            raise InvalidParameterType(name, value, "True, False", (None,))
+    return kind.open(file, columns, **given)
+
+
+def find_format(path: str | os.PathLike[str]) -> Format:
+    """Return the format of a file or folder, by its name; raise if it does not exist, is empty or unknown."""
+    file = Path(path).expanduser().absolute()
+    if file.is_dir():
+        for kind in FORMATS:
+            if kind.is_folder is not None and kind.is_folder(file):
+                return kind
+        raise InvalidFile(file, "is a folder with neither Parquet files (*.parquet) nor a Zarr array in it")
+    if not file.exists():
+        raise FileNotFoundError(f"There is no file {file}.")
+    if not file.is_file():
+        raise InvalidFile(file, "is not a regular file, so it cannot be read from the middle")
+    for kind in FORMATS:
+        if file.name.lower().endswith(kind.suffixes):
+            if file.stat().st_size == 0:
+                raise InvalidFile(file, "is empty")
+            return kind
+    raise UnknownFormat(file, [suffix for kind in FORMATS for suffix in kind.suffixes])
