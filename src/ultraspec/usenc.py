@@ -28,6 +28,7 @@ from ultraspec.ensemble.members import (
 from ultraspec.ensemble.methods import CONSENSUS_METHODS
 from ultraspec.ensemble.predict import EnsembleModel
 from ultraspec.rows import Rows, is_lazy
+from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.preprocess import Preprocessor
 from ultraspec.storage.spool import as_array
 
@@ -235,7 +236,7 @@ class USENC(RowEstimator):
                 members = Ensemble(models, labels, prepared)
                 warn_if_single(members.sizes, self.n_clusters)
                 method = CONSENSUS_METHODS[self.consensus].build(members, self.n_clusters, self.regularization, engine)
-                result = method.cut(self.n_clusters, self.n_init, self.max_iter, seeds[2], engine)
+                result = method.cut(self.n_clusters, LabelOptions(self.n_init, self.max_iter, seeds[2]), engine)
         model = EnsembleModel(models, result.partition, result.majority, options.label_type)
         source = rows if rows.remote else None
         state = Fitted(model, preprocessor, rows.n_rows, result.n_iter, seeds[2], consensus=method, source=source)
@@ -334,7 +335,7 @@ class USENC(RowEstimator):
                 self._fitted = replace(state, consensus=method)
             else:
                 method = other._combine(rows, None if same_method else int(n_clusters), engine)
-            result = method.cut(int(n_clusters), self.n_init, self.max_iter, state.labels_seed, engine)
+            result = method.cut(int(n_clusters), LabelOptions(self.n_init, self.max_iter, state.labels_seed), engine)
         other.n_clusters = int(n_clusters)
         model = replace(self._model, partition=result.partition, majority=result.majority)
         source = source if source is not None and source.remote else None

@@ -22,7 +22,7 @@ from ultraspec.spectral.edges import Edges, LazyEdges, connect, find_edges
 from ultraspec.spectral.embedding import stores_edges
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.neighbors import RepresentativeIndex
-from ultraspec.spectral.options import GraphOptions
+from ultraspec.spectral.options import GraphOptions, LabelOptions
 from ultraspec.spectral.partition import VotePartition, label_rows
 from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
 from ultraspec.spectral.representatives import count_representatives, select_representatives
@@ -264,13 +264,13 @@ class USPEC(RowEstimator):
                 spectrum = engine.call(transfer_cut, graph, n_vectors, options.regularization, index.representatives)
 
             with phase("labels"):  # section 3.1.3, discretisation
+                kmeans = LabelOptions(int(self.n_init), int(self.max_iter), seeds[3])
                 tree = None
                 if self.n_clusters == "auto":
                     n_clusters, tree = discretization.choose_n_clusters(
-                        spectrum, options.regularization, seeds[3], engine
+                        spectrum, options.regularization, kmeans, engine
                     )
-                kmeans = int(self.n_init), int(self.max_iter), seeds[3]
-                partition, n_iter = discretization.divide(spectrum, edges, n_clusters, *kmeans, engine, tree)
+                partition, n_iter = discretization.divide(spectrum, edges, n_clusters, kmeans, engine, tree)
                 if sample is not None:
                     edges = LazyEdges(self._unseen(rows, preprocessor), index, edges.sigma)
                 partition, labels = label_rows(edges, partition, engine)
@@ -365,9 +365,9 @@ class USPEC(RowEstimator):
                 edges = find_edges(rows, model.index, model.sigma, engine)
             sample = None if discretization.votes else self._sample(len(edges), state.labels_seed)
             graph_edges = edges if sample is None else edges[sample]
-            kmeans = int(self.n_init), int(self.max_iter), state.labels_seed
+            kmeans = LabelOptions(int(self.n_init), int(self.max_iter), state.labels_seed)
             spectrum = model.partition.spectrum
-            partition, n_iter = discretization.divide(spectrum, graph_edges, other.n_clusters, *kmeans, engine, tree)
+            partition, n_iter = discretization.divide(spectrum, graph_edges, other.n_clusters, kmeans, engine, tree)
             partition, labels = label_rows(edges, partition, engine)
         other._set_fitted(replace(state, model=replace(model, partition=partition), n_iter=n_iter, edges=edges))
         if isinstance(rows, RowView) and rows.remote:

@@ -27,6 +27,7 @@ from ultraspec.ensemble.transfer_cut import ConsensusGraph, MicroclusterCut, edg
 from ultraspec.spectral import transfer_cut
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.embedding import EmbeddedPoints
+from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.partition import CenterPartition
 from ultraspec.spectral.transfer_cut import ONE, Spectrum, lift
 
@@ -180,7 +181,7 @@ def test_centers_of_a_cut_are_means_of_all_rows(seed, missing, engine):
     _, labels = planted(3, m=6, noise=0.3, seed=seed, missing=missing)
     labels = np.repeat(labels, np.random.default_rng(seed).integers(1, 20, len(labels)), axis=0)
     micro, graph, places = built(labels, engine)
-    cut = graph.cut(3, 3, 100, np.random.SeedSequence(seed), engine)
+    cut = graph.cut(3, LabelOptions(3, 100, np.random.SeedSequence(seed)), engine)
     found, X = micro.spread(cut.labels, engine), lift(graph.edges, graph.spectrum.vectors[:, :3])
     assert cut.n_iter < 100
     np.testing.assert_allclose(
@@ -672,7 +673,7 @@ def test_backing(labels, k, seed, engine):
 def test_backing_of_a_cut(seed, missing, engine):
     truth, labels = planted(4, seed=seed, missing=missing)
     micro, graph, _ = built(labels, engine)
-    cut = graph.cut(4, 3, 100, np.random.SeedSequence(seed), engine)
+    cut = graph.cut(4, LabelOptions(3, 100, np.random.SeedSequence(seed)), engine)
     found = micro.spread(cut.labels, engine)
     assert metrics.nmi(truth, found) > 0.9
     assert (found == consensus(labels, 4, random_state=seed)).all()
@@ -686,7 +687,7 @@ def test_backing_of_rows_that_members_disagree_on(engine):
     labels[1, 4] = 1
     labels[2, 1:] = -1
     micro, graph, _ = built(labels, engine)
-    cut = graph.cut(2, 3, 100, np.random.SeedSequence(0), engine)
+    cut = graph.cut(2, LabelOptions(3, 100, np.random.SeedSequence(0)), engine)
     assert same_partition(micro.spread(cut.labels, engine), truth)
     backing = micro.spread(backing_of(cut, micro), engine)
     np.testing.assert_allclose(backing[:3], [0.6, 0.8, 1.0], rtol=1e-6)

@@ -26,6 +26,7 @@ from ultraspec.spectral import agreement
 from ultraspec.spectral.edges import Edges, LazyEdges, find_edges
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.n_clusters import choose_by_eigengap
+from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.partition import Partition, VotePartition, embed_all, label_rows
 from ultraspec.spectral.transfer_cut import Spectrum
 from ultraspec.storage.spool import as_array
@@ -84,9 +85,7 @@ class AverageLinkage(ConsensusMethod):
     def cut(
         self,
         n_clusters: int | Literal["auto"],
-        n_init: int,  # noqa: ARG002
-        max_iter: int,  # noqa: ARG002
-        seed: np.random.SeedSequence,  # noqa: ARG002
+        options: LabelOptions,  # noqa: ARG002
         engine: ThreadEngine,
     ) -> Consensus:
         """Cut the tree, which is deterministic."""

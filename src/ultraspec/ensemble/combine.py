@@ -13,6 +13,7 @@ from ultraspec.ensemble import microclusters
 from ultraspec.ensemble.consensus import warn_if_single
 from ultraspec.ensemble.label_matrix import read_label_matrix, warn_if_transposed
 from ultraspec.ensemble.transfer_cut import ConsensusGraph
+from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.transfer_cut import KEPT_VECTORS
 
 Labels = npt.NDArray[np.int32]
@@ -93,13 +94,13 @@ def consensus(
     check_jobs(n_jobs)
     labels = read_label_matrix(base_labels)
     warn_if_transposed(labels)
-    seed = seed_sequence(random_state)
+    options = LabelOptions(n_init, max_iter, seed_sequence(random_state))
     with ThreadEngine(n_jobs) as engine:
         micro = microclusters.find(labels, engine)
         warn_if_single([micro.n_columns] * micro.columns.shape[1], n_clusters)
         spare = KEPT_VECTORS if n_clusters == "auto" else 0
         graph = ConsensusGraph.build(micro, n_clusters, regularization, engine, spare)
-        cut = graph.cut(n_clusters, n_init, max_iter, seed, engine)
+        cut = graph.cut(n_clusters, options, engine)
         n_unassigned = int(micro.weights[cut.labels < 0].sum())
         if n_unassigned:
             warn_user(f"{n_unassigned:,} rows have no label in any column of base_labels; they get -1.", UserWarning)

@@ -20,6 +20,7 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.members import label_members
 from ultraspec.rows import Block, Rows
 from ultraspec.spectral.model import Model
+from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.partition import Partition
 
 
@@ -107,14 +108,7 @@ class ConsensusMethod(ABC):
         """Restore what `build` returned, from members and a partition that it gave."""
 
     @abstractmethod
-    def cut(
-        self,
-        n_clusters: int | Literal["auto"],
-        n_init: int,
-        max_iter: int,
-        seed: np.random.SeedSequence,
-        engine: ThreadEngine,
-    ) -> Consensus:
+    def cut(self, n_clusters: int | Literal["auto"], options: LabelOptions, engine: ThreadEngine) -> Consensus:
         """Cut the consensus into `n_clusters` clusters."""
 
     @abstractmethod

@@ -23,6 +23,7 @@ from ultraspec.rows import cut_span
 from ultraspec.spectral import embedding
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.n_clusters import choose_by_eigengap
+from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.partition import CenterPartition, Partition
 from ultraspec.spectral.transfer_cut import KEPT_VECTORS, Graph, Spectrum, sum_graph, transfer_cut
 
@@ -60,16 +61,9 @@ class TransferCut(ConsensusMethod):
         assert members.rows is not None
         return microclusters.find_in_rows(members.rows, members.labeler, members.sizes, engine)
 
-    def cut(
-        self,
-        n_clusters: int | Literal["auto"],
-        n_init: int,
-        max_iter: int,
-        seed: np.random.SeedSequence,
-        engine: ThreadEngine,
-    ) -> Consensus:
+    def cut(self, n_clusters: int | Literal["auto"], options: LabelOptions, engine: ThreadEngine) -> Consensus:
         """Cluster the embedded microclusters by k-means; rows get the label of their microcluster."""
-        cut = self.graph.cut(n_clusters, n_init, max_iter, seed, engine)
+        cut = self.graph.cut(n_clusters, options, engine)
         majority = cut.majority(self.micro)
         confidence = self.micro.spread(support(self.micro.columns, cut.labels, majority), engine)
         return Consensus(cut.partition, self.micro.spread(cut.labels, engine), confidence, majority, cut.n_iter)
@@ -149,21 +143,14 @@ class ConsensusGraph:
         edges = edges_of_columns(micro.columns[assigned])
         return cls(edges, micro.weights[assigned], assigned, len(micro.columns), spectrum, regularization)
 
-    def cut(
-        self,
-        n_clusters: int | Literal["auto"],
-        n_init: int,
-        max_iter: int,
-        seed: np.random.SeedSequence,
-        engine: ThreadEngine,
-    ) -> MicroclusterCut:
+    def cut(self, n_clusters: int | Literal["auto"], options: LabelOptions, engine: ThreadEngine) -> MicroclusterCut:
         """Cluster all microclusters."""
         spectrum = self.spectrum
         if n_clusters == "auto":
             n_clusters = choose_by_eigengap(spectrum.eigenvalues, self.regularization)
         k = int(n_clusters)
         points = embedding.EmbeddedPoints(self.edges, spectrum.vectors[:, :k], self.weights)
-        result = embedding.kmeans(points, k, n_init, max_iter, np.random.default_rng(seed), engine)
+        result = embedding.kmeans(points, k, options.n_init, options.max_iter, options.rng, engine)
         result = embedding.drop_empty_clusters(
             result,
             k,

@@ -9,13 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-import numpy as np
-
 from ultraspec.cluster.linkage import Tree
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.spectral import agreement, embedding
 from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.n_clusters import choose_by_eigengap, choose_by_tree
+from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.partition import CenterPartition, Partition, VotePartition
 from ultraspec.spectral.transfer_cut import KEPT_VECTORS, Spectrum
 
@@ -42,7 +41,7 @@ class Discretization(ABC):
         self,
         spectrum: Spectrum,
         regularization: float,
-        seed: np.random.SeedSequence,  # noqa: ARG002
+        options: LabelOptions,  # noqa: ARG002
         engine: ThreadEngine,  # noqa: ARG002
     ) -> tuple[int, Tree | None]:
         """Choose the number of clusters for n_clusters="auto"; also return the tree if one was built for it."""
@@ -54,9 +53,7 @@ class Discretization(ABC):
         spectrum: Spectrum,
         edges: Edges | LazyEdges,
         n_clusters: int,
-        n_init: int,
-        max_iter: int,
-        seed: np.random.SeedSequence,
+        options: LabelOptions,
         engine: ThreadEngine,
         tree: Tree | None = None,
     ) -> tuple[Partition, int]:
@@ -70,10 +67,8 @@ class Discretization(ABC):
             Edges of the rows that the graph was built from.
         n_clusters : int
             Number of clusters.
-        n_init, max_iter : int
-            Starts and maximum number of iterations of k-means.
-        seed : SeedSequence
-            Source of randomness.
+        options : LabelOptions
+            Parameters and seed of k-means.
         engine : ThreadEngine
             Runs the passes.
         tree : Tree, optional
@@ -96,15 +91,13 @@ class KMeansOfRows(Discretization):
         spectrum: Spectrum,
         edges: Edges | LazyEdges,
         n_clusters: int,
-        n_init: int,
-        max_iter: int,
-        seed: np.random.SeedSequence,
+        options: LabelOptions,
         engine: ThreadEngine,
         tree: Tree | None = None,  # noqa: ARG002
     ) -> tuple[Partition, int]:
         """Find the centres of the clusters in the embedding."""
         points = embedding.embed_edges(edges, spectrum.vectors[:, :n_clusters])
-        result = embedding.kmeans(points, n_clusters, n_init, max_iter, np.random.default_rng(seed), engine)
+        result = embedding.kmeans(points, n_clusters, options.n_init, options.max_iter, options.rng, engine)
         result = embedding.drop_empty_clusters(
             result,
             n_clusters,
@@ -124,15 +117,13 @@ class KMeansOfRepresentatives(Discretization):
         spectrum: Spectrum,
         edges: Edges | LazyEdges,  # noqa: ARG002
         n_clusters: int,
-        n_init: int,
-        max_iter: int,
-        seed: np.random.SeedSequence,
+        options: LabelOptions,
         engine: ThreadEngine,
         tree: Tree | None = None,  # noqa: ARG002
     ) -> tuple[Partition, int]:
         """Find a cluster for each representative."""
-        rng = np.random.default_rng(seed)
-        labels, n_iter = agreement.cluster_representatives(spectrum, n_clusters, n_init, max_iter, rng, engine)
+        kmeans = options.n_init, options.max_iter, options.rng
+        labels, n_iter = agreement.cluster_representatives(spectrum, n_clusters, *kmeans, engine)
         return VotePartition(spectrum, labels, int(labels.max()) + 1), n_iter
 
 
@@ -147,10 +138,10 @@ class AgreementOfLabelings(Discretization):
         return max(KEPT_VECTORS, 2 * n_clusters)
 
     def choose_n_clusters(
-        self, spectrum: Spectrum, regularization: float, seed: np.random.SeedSequence, engine: ThreadEngine
+        self, spectrum: Spectrum, regularization: float, options: LabelOptions, engine: ThreadEngine
     ) -> tuple[int, Tree]:
         """Choose the number of clusters by the eigengap or, if that is not clear, by the tree."""
-        tree = agreement.agreement_tree(spectrum, 1, np.random.default_rng(seed), engine)
+        tree = agreement.agreement_tree(spectrum, 1, options.rng, engine)
         return choose_by_tree(tree, spectrum.eigenvalues, regularization), tree
 
     def divide(
@@ -158,15 +149,13 @@ class AgreementOfLabelings(Discretization):
         spectrum: Spectrum,
         edges: Edges | LazyEdges,  # noqa: ARG002
         n_clusters: int,
-        n_init: int,  # noqa: ARG002
-        max_iter: int,  # noqa: ARG002
-        seed: np.random.SeedSequence,
+        options: LabelOptions,
         engine: ThreadEngine,
         tree: Tree | None = None,
     ) -> tuple[Partition, int]:
         """Cut the tree, built first if need be."""
         if tree is None:
-            tree = agreement.agreement_tree(spectrum, n_clusters, np.random.default_rng(seed), engine)
+            tree = agreement.agreement_tree(spectrum, n_clusters, options.rng, engine)
         return VotePartition(spectrum, *agreement.cut_tree(tree, n_clusters), tree), agreement.ROUGH_ITERATIONS
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from ultraspec._checks import to_python
 
 
@@ -25,3 +27,17 @@ class GraphOptions:
     def of(cls, estimator: Any) -> GraphOptions:
         """Return the options of an estimator, as Python numbers."""
         return cls(**{field.name: to_python(getattr(estimator, field.name)) for field in fields(cls)})
+
+
+@dataclass(frozen=True)
+class LabelOptions:
+    """Parameters of the k-means that turns an embedding into labels, and its seed."""
+
+    n_init: int
+    max_iter: int
+    seed: np.random.SeedSequence
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """A new generator of random numbers, always the same ones."""
+        return np.random.default_rng(self.seed)
