@@ -52,7 +52,7 @@ def test_repeated_eigenvalues():
 def test_where_scipy_has_other_integers_its_own_wrapper_is_used(monkeypatch, kind):
     A = symmetric(30, kind, 0)
     expected = largest_eigenpairs(A, 4)
-    monkeypatch.setattr(lapack, "_solver", lambda kind: None)
+    monkeypatch.setattr(lapack, "_syevr", lambda kind: None)
     found = largest_eigenpairs(A, 4)
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-4)
     np.testing.assert_allclose(np.abs(found[1]), np.abs(expected[1]), atol=1e-3)

@@ -1,4 +1,4 @@
-"""The decorators that compile kernels."""
+"""Decorators that compile kernels."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import numba
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile `function` for block threads: no GIL, compiled at its first call, kept on disk where that is possible.
+    """Compile `function` at its first call, without the global lock, and cache the machine code on disk if possible.
 
-    ``parallel=True`` is never used: the engine's threads are the only parallelism. Arithmetic is strict: a row gives
-    the same bits whether it meets the vectorised part of a loop or its remainder.
+    ``parallel=True`` is never used: the threads of the engine are the only parallelism. Arithmetic is strict: LLVM may
+    not reorder sums, so a row gives the same bits whether the vectorised part of a loop or its remainder handles it.
     """
     return _compile(function, fastmath=False)
 
 
 def reordering_kernel(function: Callable[..., Any]) -> Any:
-    """`kernel`, but sums and minima may be taken in any order, which lets LLVM vectorise them along one row.
+    """Compile `function` like `kernel`, but allow sums and minima in any order, so that LLVM vectorises them.
 
-    Values must not be NaN; infinity keeps its meaning.
+    Use it for sums along one row, whose order depends on the length of the row only. Values must not be NaN; infinity
+    keeps its meaning.
     """
     return _compile(function, fastmath={"reassoc", "contract", "nsz", "nnan"})
 
 
 def _compile(function: Callable[..., Any], **options: Any) -> Any:
-    options |= {"nogil": True, "no_cfunc_wrapper": True}  # C never calls these
+    options |= {"nogil": True, "no_cfunc_wrapper": True}  # C never calls kernels
     try:
         return numba.njit(cache=True, **options)(function)
-    except RuntimeError:
-        # numba found no folder it may write its cache to (a read-only container): compile in memory then.
+    except RuntimeError:  # no folder for the cache can be written, as in a read-only container: compile in memory
         return numba.njit(**options)(function)

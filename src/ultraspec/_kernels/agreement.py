@@ -1,4 +1,4 @@
-"""Groups of representatives: rough k-means of few rows, how often rows share a group, and the vote of one block."""
+"""Clusters of representatives: rough k-means, co-association of representatives, and votes of rows."""
 
 from __future__ import annotations
 
@@ -10,23 +10,35 @@ from ultraspec._kernels.kmeans import nearest_product
 
 @kernel
 def assign_rough(X, weights, products, bits, half_norms, labels, sums, counts):
-    """Nearest centre of unit rows from their inner products with all; adds rows to their cluster's sum and weight.
+    """Assign unit rows to the nearest centre, and add them to the weighted sum and the weight of its cluster.
 
-    `bits` views `products` as int32; both are overwritten, see `nearest_product`.
+    X : (n, d), rows of unit length.
+    weights : (n,), weights of the rows.
+    products, bits : (n, k), inner products of rows and centres, and a view of them as int32; both are overwritten, see
+        `nearest_product`.
+    half_norms : (k,), half the squared lengths of the centres.
+    labels : (n,), result.
+    sums, counts : (k, d) and (k,), results, to which this block is added.
     """
     for i in range(X.shape[0]):
-        at = nearest_product(products[i], bits[i], half_norms, np.float32(0.5))
-        labels[i] = at
+        label = nearest_product(products[i], bits[i], half_norms, np.float32(0.5))  # |x|^2 / 2 of a unit row
+        labels[i] = label
         weight = weights[i]
-        counts[at] += weight
-        total = sums[at]
+        counts[label] += weight
+        total = sums[label]
         for j in range(X.shape[1]):
             total[j] += weight * X[i, j]
 
 
 @kernel
 def add_agreement(order, bounds, shares, C):
-    """Add to all pairs of each group, ``order[bounds[g]:bounds[g + 1]]``, the group's share."""
+    """Add ``shares[g]`` to C[a, b] for all pairs a, b of each cluster g.
+
+    order : (p,), points sorted by cluster; those of cluster g are ``order[bounds[g]:bounds[g + 1]]``.
+    C : (p, p), the co-association matrix, to which this clustering is added.
+
+    The points of a cluster are visited row by row: each row of C is in cache while its entries are added to.
+    """
     for g in range(shares.shape[0]):
         share = shares[g]
         for a in range(bounds[g], bounds[g + 1]):
@@ -37,7 +49,15 @@ def add_agreement(order, bounds, shares, C):
 
 @kernel
 def vote(ids, T, groups, labels):
-    """The group that has most of each row's weight; of equals, that of the nearest representative."""
+    """Label each row with the cluster that has most of its weight; a tie goes to the nearer representative.
+
+    ids, T : (n, K), edges of the rows and their transition probabilities.
+    groups : (p,), cluster of each representative.
+    labels : (n,), result.
+
+    The representatives of most rows are all in one cluster, which is tested first, without branches. Other rows need
+    the sum of the weights in each cluster. K is small, so each sum is computed by a loop over all edges.
+    """
     n, K = ids.shape
     for i in range(n):
         best = groups[ids[i, 0]]
@@ -60,7 +80,16 @@ def vote(ids, T, groups, labels):
 
 @kernel
 def add_votes(ids, T, labels, firsts, votes):
-    """Add each row's weights to ``votes[r, firsts[j] + labels[i, j]]`` for its representatives r and clusterings j."""
+    """Add the edges of each row to the base clusters that the row is in.
+
+    For each representative r = ids[i, a] of row i and each base clustering j, T[i, a] is added to
+    ``votes[r, firsts[j] + labels[i, j]]``.
+
+    ids, T : (n, K), edges of the rows and their transition probabilities.
+    labels : (n, m), labels of the rows in m base clusterings.
+    firsts : (m,), number of the first base cluster of each clustering.
+    votes : (p, number of base clusters), float64, to which this block is added.
+    """
     n, K = ids.shape
     for i in range(n):
         for a in range(K):

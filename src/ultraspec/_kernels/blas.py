@@ -1,4 +1,4 @@
-"""The thread count of BLAS, which belongs to the whole process."""
+"""Number of BLAS threads, a setting of the whole process."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from threadpoolctl import ThreadpoolController
 
 
 class BlasGuard:
-    """Holds BLAS to one thread while at least one engine in the process is open.
+    """Context manager that limits BLAS to one thread while at least one engine of the process is open.
 
-    BLAS thread counts belong to the whole process. Were each engine to save and restore them, two overlapping fits
-    in two threads would restore in the wrong order and leave the process on one thread; so engines are counted. And
-    threadpoolctl lets only the thread that set a limit lift it again, so a thread of the guard's own does both, unless
-    the calling thread holds a limit already and is the only one that can.
+    The number of BLAS threads is a setting of the whole process. If each engine saved and restored it, two overlapping
+    fits in two threads would restore it in the wrong order and leave the process with one thread. So engines are
+    counted: the first one sets the limit, the last one lifts it.
+
+    threadpoolctl lets a limit be lifted only by the thread that set it. So a separate thread does both, unless the
+    calling thread already has a limit, which only this thread can change.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
         self._holder: threading.Thread | None = None
-        self._over = threading.Event()
-        self._own_limits: Any = None
+        self._finished = threading.Event()
+        self._caller_limits: Any = None
 
     def __enter__(self) -> None:
         self.acquire()
@@ -44,27 +46,30 @@ class BlasGuard:
                 raise
 
     def release(self) -> None:
-        """Count one user less; the last restores the thread counts of BLAS."""
+        """Count one user less; the last restores the number of BLAS threads."""
         with self._lock:
             self._leave()
 
     def _limit(self) -> None:
-        held, self._over = threading.Event(), threading.Event()
-        self._holder = threading.Thread(target=_hold_blas, args=(held, self._over), name="ultraspec-blas", daemon=True)
+        limited = threading.Event()
+        self._finished = threading.Event()
+        self._holder = threading.Thread(
+            target=_hold_limit, args=(limited, self._finished), name="ultraspec-blas", daemon=True
+        )
         self._holder.start()
-        held.wait()
+        limited.wait()
         blas = _blas_libraries()
         if any(library.num_threads > 1 for library in blas.lib_controllers):
-            self._own_limits = blas.limit(limits=1)
+            self._caller_limits = blas.limit(limits=1)
 
     def _leave(self) -> None:
         self._users -= 1
         if self._users:
             return
-        if self._own_limits is not None:
-            self._own_limits.restore_original_limits()
-            self._own_limits = None
-        self._over.set()
+        if self._caller_limits is not None:
+            self._caller_limits.restore_original_limits()
+            self._caller_limits = None
+        self._finished.set()
         if self._holder is not None and self._holder.ident is not None:
             self._holder.join()
         self._holder = None
@@ -72,21 +77,22 @@ class BlasGuard:
 
 @functools.cache
 def _blas_libraries() -> ThreadpoolController:
-    """The BLAS libraries of NumPy and SciPy, looked for once: it takes milliseconds, and no others are used here."""
-    import scipy.linalg  # noqa: F401  loads SciPy's own
+    """Find the BLAS libraries of NumPy and SciPy, once: this takes milliseconds, and no others are used."""
+    import scipy.linalg  # noqa: F401  loads the library of SciPy
 
     return ThreadpoolController().select(user_api="blas")
 
 
-def _hold_blas(held: threading.Event, over: threading.Event) -> None:
+def _hold_limit(limited: threading.Event, finished: threading.Event) -> None:
+    """Limit BLAS to one thread, set `limited`, and lift the limit when `finished` is set."""
     try:
         with _blas_libraries().limit(limits=1):
-            held.set()
-            over.wait()
+            limited.set()
+            finished.wait()
     finally:
-        held.set()
+        limited.set()  # also after an error, or the caller would wait forever
 
 
 single_blas_thread = BlasGuard()
-if hasattr(os, "register_at_fork"):  # a child has none of the threads, but would inherit the counts and a held lock
+if hasattr(os, "register_at_fork"):  # a forked process has none of the threads, but would inherit count and lock
     os.register_at_fork(after_in_child=single_blas_thread.__init__)  # type: ignore[misc]

@@ -1,4 +1,9 @@
-"""Phase 3 on one block: affinities, the p x p reduction, the lift to rows."""
+"""Graph of rows and representatives (paper, section 3.1.3): affinities, the p x p reduction, embedded rows.
+
+Notation: B (n, p) holds the affinities of rows and representatives, K entries per row. D_x is the diagonal matrix of
+its row sums, the degrees, and T = D_x^-1 B holds the transition probabilities. B and T are stored as edges: `ids`
+(n, K), the representatives, nearest first, and the values beside them.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,22 @@ import numpy as np
 
 from ultraspec._kernels._jit import kernel
 
-LANES = 8  # float32 values that most processors work on at once
+LANES = 8  # float32 values in one SIMD register of most processors
 TINY = 2.220446049250313e-16  # degree of a row whose affinities all underflow
 
 
 @kernel
 def transitions(sq, sigma, degrees):
-    """Turn squared distances (n, K) into transition probabilities T = D_x^-1 B in place; `degrees` gets D_x.
+    """Turn squared distances into transition probabilities, in place, and compute the degrees of the rows.
 
-    Exponents are shifted by the row's smallest, which cancels in T: a row far from every representative keeps its
-    proportions. Its degree, which does not cancel, stays positive.
+    The affinity of an edge of length d is exp(-d^2 / (2 sigma^2)).
+
+    sq : (n, K), float32, squared distances, the smallest first; overwritten by T.
+    degrees : (n,), float64, result: the diagonal of D_x.
+
+    Exponents are shifted by the smallest of the row, nearest: exp(scale * (nearest - d^2)). The shift cancels in T. So
+    a row that is far from every representative, whose affinities all underflow, keeps the proportions of its edges.
+    The shift does not cancel in the degree, which is kept positive by `TINY`.
     """
     n, K = sq.shape
     scale = 0.5 / (sigma * sigma)
@@ -24,6 +35,7 @@ def transitions(sq, sigma, degrees):
         sq[i, 0] = 1.0
         total = 1.0
         for k in range(1, K):
+            # the difference needs float64; the exponential has the precision of T, float32
             affinity = np.exp(np.float32(scale * (nearest - np.float64(sq[i, k]))))
             sq[i, k] = affinity
             total += np.float64(affinity)
@@ -35,12 +47,18 @@ def transitions(sq, sigma, degrees):
 
 @kernel
 def reduce_pairs(ids, T, degrees, weights, W, counts):
-    """Add this block's part of W = B' D_x^-1 B to the upper triangle, and weigh rows by nearest representative.
+    """Add this block to the affinity of the representatives, W = B' D_x^-1 B, and count rows by representative.
 
-    `weights` has one entry for all rows or one for each.
+    B' D_x^-1 B = T' D_x T, so row i adds weight_i * degree_i * T[i, a] * T[i, b] for each pair of its K edges.
+
+    ids, T : (n, K), edges.
+    degrees : (n,), diagonal of D_x.
+    weights : (n,) or (1,), weight of each row, or of every row.
+    W : (p, p), float64, to whose upper triangle this block is added; `Graph.mirrored` fills the other one.
+    counts : (p,), float64, to which the weight of each row is added at its nearest representative.
     """
     n, K = ids.shape
-    stride = np.int64(weights.shape[0] > 1)
+    stride = np.int64(weights.shape[0] > 1)  # 0 reads the same weight for every row, without a branch
     for i in range(n):
         weight = weights[stride * i]
         counts[ids[i, 0]] += weight
@@ -55,10 +73,14 @@ def reduce_pairs(ids, T, degrees, weights, W, counts):
 
 @kernel
 def lift_row(ids, T, vectors, row):
-    """One row's edges times the representatives' vectors (p, k), and the scale that makes its length one.
+    """Compute y = sum_a T[a] * vectors[ids[a]] for the edges of one row; return one over the length of y.
 
-    k is a multiple of `LANES`, and `row` has `LANES` entries more: there squares are summed lane by lane, in one order
-    whatever the compiler makes of it.
+    ids, T : (K,), edges of the row.
+    vectors : (p, k), vectors of the representatives; k is a multiple of `LANES`.
+    row : (k + LANES,), buffer: the first k entries receive y, the others sums of squares.
+
+    The squares of y are summed lane by lane: lane c sums the entries c, c + LANES, c + 2 LANES, ... This loop is
+    vectorised as it stands, and its order of summation is fixed, on every processor.
     """
     k = vectors.shape[1]
     for c in range(k + LANES):
@@ -70,14 +92,17 @@ def lift_row(ids, T, vectors, row):
     for low in range(0, k, LANES):
         for c in range(LANES):
             row[k + c] += row[low + c] * row[low + c]
-    length = np.float32(0.0)
+    squared_length = np.float32(0.0)
     for c in range(LANES):
-        length += row[k + c]
-    return np.float32(1.0) / (np.sqrt(length) + np.float32(1e-10))
+        squared_length += row[k + c]
+    return np.float32(1.0) / (np.sqrt(squared_length) + np.float32(1e-10))
 
 
 @kernel
 def lift_scales(ids, T, vectors, row, scales):
-    """The scales that bring the lifted rows to unit length, without keeping the rows; `row` as in `lift_row`."""
+    """Compute the scales (n,) that bring embedded rows to unit length, without storing the rows.
+
+    ids, T : (n, K), edges. vectors, row : see `lift_row`. scales : (n,), result.
+    """
     for i in range(ids.shape[0]):
         scales[i] = lift_row(ids[i], T[i], vectors, row)

@@ -1,7 +1,10 @@
-"""k-means on one block: assignment to the nearest centre, and the sums that move the centres.
+"""k-means on one block of rows: assignment to the nearest centre, and the sums that move the centres.
 
-The assigning kernels overwrite `labels`, write to `sq` the squared distance to the centre, and return how many labels
-changed.
+The kernels ``assign_...`` overwrite `labels` (n,) with the index of the nearest centre, write the squared distance to
+it to `sq` (n,), and return the number of labels that changed.
+
+Most of them start from inner products, which BLAS computes for a whole block: half the squared distance of a row x to
+a centre c is |x|^2 / 2 + (|c|^2 / 2 - x.c). The |c|^2 / 2 are passed as `half_norms`.
 """
 
 from __future__ import annotations
@@ -16,72 +19,98 @@ from ultraspec._kernels.sparse import sparse_squared
 
 @kernel
 def assign_dense_products(X, centers, products, bits, half_norms, norms, slack, error, labels, sq):
-    """Nearest centre from inner products of projected; every centre that could be it is measured in full.
+    """Assign dense rows to the nearest centre.
 
-    `half_norms` belong to the centres' projected, `norms` to the rows; see `product_limit`. `bits` views `products` as
-    int32; both are overwritten.
+    X, centers : (n, d) and (k, d), rows and centres.
+    products, bits : (n, k), inner products of the projections of rows and centres, and a view of them as int32; both
+        are overwritten by halved squared distances, see `nearest_product`.
+    half_norms : (k,), half the squared lengths of the projections of the centres.
+    norms : (n,), squared lengths of the rows.
+    slack, error : bounds of rounding errors, see `product_limit`.
+
+    Distances from inner products are rounded, and in a way that depends on the shape of the block. Distances of
+    projections are also too short. So they only exclude centres: the distance to the apparently nearest centre is
+    computed directly, and so is that to every other centre within `product_limit` of it. The result is exact and the
+    same in every block.
     """
     n, k = products.shape
     changed = 0
     for i in range(n):
         halves = products[i]
-        at = nearest_product(halves, bits[i], half_norms, np.float32(0.5) * norms[i])
-        smallest = squared_distance(X[i], centers[at])
+        label = nearest_product(halves, bits[i], half_norms, np.float32(0.5) * norms[i])
+        smallest = squared_distance(X[i], centers[label])
         limit = product_limit(smallest, norms[i], slack, error)
-        close = np.int32(0)
+        # count candidates first: this loop is vectorised, and for most rows it finds `label` only
+        candidates = np.int32(0)
         for c in range(k):
-            close += np.int32(halves[c] <= limit)
-        if close > 1:
-            first = at
+            candidates += np.int32(halves[c] <= limit)
+        if candidates > 1:
+            first = label
             for c in range(k):
                 if halves[c] <= limit and c != first:
                     s = squared_distance(X[i], centers[c])
-                    if s < smallest or (s == smallest and c < at):
+                    if s < smallest or (s == smallest and c < label):  # a tie goes to the lower index
                         smallest = s
-                        at = np.int32(c)
+                        label = np.int32(c)
         sq[i] = smallest
-        changed += labels[i] != at
-        labels[i] = at
+        changed += labels[i] != label
+        labels[i] = label
     return changed
 
 
 @kernel
-def nearest_product(products, bits, half_norms, own):
-    """Turn inner products into halved squared distances in place; returns the index of the smallest.
+def nearest_product(products, bits, half_norms, half_norm):
+    """Turn inner products of one row into halved squared distances, in place; return the index of the smallest.
 
-    Halved squared distances are not negative, so their `bits` as integers have the same order: the minimum of integers
-    compiles to SIMD where a minimum of floats does not.
+    products, bits : (k,), inner products with the centres, and a view of the same memory as int32.
+    half_norms : (k,), half the squared lengths of the centres.
+    half_norm : half the squared length of the row.
+
+    Floats that are not negative have the same order as their bits read as integers. LLVM vectorises a minimum of
+    integers, but not a strict minimum of floats. So the minimum of `bits` is computed, and then the first index where
+    it occurs, again as a minimum, without branches.
     """
     k = products.shape[0]
     for c in range(k):
-        products[c] = max(own + (half_norms[c] - products[c]), np.float32(0.0))
+        products[c] = max(half_norm + (half_norms[c] - products[c]), np.float32(0.0))
     smallest = bits[0]
     for c in range(k):
         smallest = min(smallest, bits[c])
-    at = np.int32(k)
+    nearest = np.int32(k)
     for c in range(k):
-        at = min(at, np.int32(c) if bits[c] == smallest else np.int32(k))
-    return at
+        nearest = min(nearest, np.int32(c) if bits[c] == smallest else np.int32(k))
+    return nearest
 
 
 @kernel
-def assign_sparse_products(indptr, indices, data, table, products, bits, norms, half_norms, own_norms, labels, sq):
-    """Nearest centre of sparse rows from inner products with the columns of `table`; `norms` are |centre|^2.
+def assign_sparse_products(indptr, indices, data, table, products, bits, norms, half_norms, row_norms, labels, sq):
+    """Assign sparse rows to the nearest centre.
 
-    `products` and `bits` as in `assign_dense_products`.
+    indptr, indices, data : CSR rows.
+    table : (d, k), the centres as columns.
+    products, bits : (n, k), inner products of rows and centres, and a view of them as int32; both are overwritten.
+    norms, half_norms : (k,), squared lengths of the centres in float64, and half of them in float32.
+    row_norms : (n,), squared lengths of the rows.
+
+    The nearest centre is that by inner products. Only the distance to it is computed again, in float64.
     """
     changed = 0
     for i in range(products.shape[0]):
-        at = nearest_product(products[i], bits[i], half_norms, np.float32(0.5) * own_norms[i])
-        sq[i] = sparse_squared(indptr, indices, data, i, table, at, norms[at])
-        changed += labels[i] != at
-        labels[i] = at
+        label = nearest_product(products[i], bits[i], half_norms, np.float32(0.5) * row_norms[i])
+        sq[i] = sparse_squared(indptr, indices, data, i, table, label, norms[label])
+        changed += labels[i] != label
+        labels[i] = label
     return changed
 
 
 @kernel
 def update_own(X, centers, is_moved, labels, sq, left):
-    """Measure rows whose own centre moved to it again; `left` tells which centres went away from their row."""
+    """Update the distances of rows to the centres that they are assigned to, where these moved.
+
+    is_moved : (k,), whether each centre moved.
+    labels, sq : (n,), the assignment; `sq` is updated.
+    left : (n,), result: whether the centre of the row is now farther away than before.
+    """
     for i in range(X.shape[0]):
         left[i] = False
         if is_moved[labels[i]]:
@@ -92,47 +121,63 @@ def update_own(X, centers, is_moved, labels, sq, left):
 
 @kernel
 def assign_embedded(ids, T, scales, products, half_norms, halves, bits, labels, sq):
-    """Nearest centre of embedded rows, straight from their edges.
+    """Assign embedded rows to the nearest centre, directly from their edges.
 
-    An embedded row is a weighted sum of representatives' vectors, so its inner products with the centres are the same
-    weighted sum of `products` (p, k), the vectors' products with the centres: the row itself is never formed. Centres
-    are padded to full SIMD lanes by some that nothing is near to, see `score_table`. `halves` (k,) and its view `bits`
-    as int32 are room to work in.
+    An embedded row is y = scale * sum_a T[a] * v[ids[a]], a weighted sum of vectors of representatives. So its inner
+    product with a centre c is the same sum of the products v.c, and y itself is never computed: O(K k) instead of
+    O(K k + k^2) per row.
+
+    ids, T : (n, K), edges of the rows.
+    scales : (n,), factors that bring the rows to unit length, see `lift_scales`.
+    products : (p, k), products of the vectors with the centres. Centres are padded to a multiple of the SIMD lanes
+        with centres at an infinite distance, see `score_table`.
+    half_norms : (k,), half the squared lengths of the centres.
+    halves, bits : (k,), a buffer for one row, and a view of it as int32.
     """
     changed = 0
     for i in range(ids.shape[0]):
         add_products(ids[i], T[i], scales[i], products, halves)
-        at = nearest_product(halves, bits, half_norms, np.float32(0.5))
-        sq[i] = np.float32(2.0) * halves[at]
-        changed += labels[i] != at
-        labels[i] = at
+        label = nearest_product(halves, bits, half_norms, np.float32(0.5))  # |y|^2 / 2 of a unit row
+        sq[i] = np.float32(2.0) * halves[label]
+        changed += labels[i] != label
+        labels[i] = label
     return changed
 
 
 @kernel
 def label_embedded(ids, T, vectors, products, half_norms, nearest, facts, row, halves, bits, labels):
-    """Nearest centre of embedded rows, as `assign_embedded` finds it, without their scales; `row` as in `lift_row`.
+    """Label embedded rows with the nearest centre, as `assign_embedded` does, but without their scales.
 
-    Most rows lie deep inside of a cluster: all their representatives have the same `nearest` centre. Whether the row
-    has it too depends on its scale alone, and `facts` (p, 5) of the representatives, see `score_facts`, bound that.
+    ids, T : (n, K), edges of the rows.
+    vectors, row : see `lift_row`.
+    products, half_norms, halves, bits : see `assign_embedded`.
+    nearest, facts : (p,) and (p, 5), the nearest centre of each representative and bounds, see `score_facts`.
+    labels : (n,), result.
+
+    Most rows are deep inside of a cluster: all their representatives have the same nearest centre. Whether that is the
+    nearest centre of the row, too, depends only on the scale of the row, one over its length. The length is at most
+    the weighted mean of the lengths of the representatives, `longest`, and at least `product` divided by the length of
+    the centre. If all scales between one over these bounds lie in the range [low, high] in which the centre is the
+    nearest of every representative, the row needs no search.
     """
     n, K = ids.shape
     for i in range(n):
-        at = nearest[ids[i, 0]]
+        label = nearest[ids[i, 0]]
         differ = np.int32(0)
         longest = np.float32(0.0)
         product = np.float32(0.0)
         low = np.float32(0.0)
         high = np.float32(np.inf)
         for a in range(K):
-            differ |= nearest[ids[i, a]] ^ at
+            differ |= nearest[ids[i, a]] ^ label
             fact = facts[ids[i, a]]
             longest += T[i, a] * fact[0]
             product += T[i, a] * fact[1]
             low = max(low, fact[2])
             high = min(high, fact[3])
+        # low <= 1 / longest <= scale <= |centre| / product <= high, without divisions
         if differ == 0 and product > 0 and low * longest <= 1 and facts[ids[i, 0], 4] <= high * product:
-            labels[i] = at
+            labels[i] = label
             continue
         scale = lift_row(ids[i], T[i], vectors, row)
         add_products(ids[i], T[i], scale, products, halves)
@@ -141,7 +186,10 @@ def label_embedded(ids, T, vectors, products, half_norms, nearest, facts, row, h
 
 @kernel
 def add_products(ids, T, scale, products, totals):
-    """Inner products of one embedded row with all centres, from its edges."""
+    """Compute the inner products of one embedded row with all centres: scale * sum_a T[a] * products[ids[a]].
+
+    ids, T : (K,), edges of the row. products : (p, k). totals : (k,), result.
+    """
     for c in range(totals.shape[0]):
         totals[c] = 0
     for a in range(ids.shape[0]):
@@ -153,12 +201,16 @@ def add_products(ids, T, scale, products, totals):
 
 @kernel
 def tally(labels, sq, weights, first_row, counts, far_sq, far_row):
-    """Weigh the rows of each cluster and remember its farthest row; returns the weighted sum of squared distances.
+    """Sum up the weights of each cluster and find its farthest row; return the weighted sum of squared distances.
 
-    `weights` has one entry for all rows or one for each.
+    labels, sq : (n,), the assignment and the squared distances to the centres.
+    weights : (n,) or (1,), weight of each row, or of every row.
+    first_row : index of the first row of this block among all rows.
+    counts : (k,), to which the weights of this block are added.
+    far_sq, far_row : (k,), squared distance and index of the farthest row of each cluster so far; updated.
     """
     inertia = 0.0
-    stride = np.int64(weights.shape[0] > 1)
+    stride = np.int64(weights.shape[0] > 1)  # 0 reads the same weight for every row, without a branch
     for i in range(labels.shape[0]):
         c = labels[i]
         counts[c] += weights[stride * i]
@@ -171,7 +223,7 @@ def tally(labels, sq, weights, first_row, counts, far_sq, far_row):
 
 @kernel
 def add_rows(X, labels, sums):
-    """Add each dense row to its cluster's sum."""
+    """Add each dense row of X (n, d) to the sum (k, d) of its cluster, in float64."""
     for i in range(X.shape[0]):
         total = sums[labels[i]]
         for j in range(X.shape[1]):
@@ -180,7 +232,7 @@ def add_rows(X, labels, sums):
 
 @kernel
 def add_sparse_rows(indptr, indices, data, labels, sums):
-    """Add each sparse row to its cluster's sum."""
+    """Add each CSR row to the sum (k, d) of its cluster, in float64."""
     for i in range(labels.shape[0]):
         for a in range(indptr[i], indptr[i + 1]):
             sums[labels[i], indices[a]] += data[a]
@@ -188,7 +240,13 @@ def add_sparse_rows(indptr, indices, data, labels, sums):
 
 @kernel
 def add_edges(ids, T, scales, weights, labels, sums):
-    """Add each row's edges to its cluster's sum (k, p); `weights` as in `tally`."""
+    """Add the scaled edges of each row to the sum (k, p) of its cluster, in float64.
+
+    The mean of the embedded rows of a cluster is a linear function of these sums: they are multiplied by the vectors
+    of the representatives once per pass, not once per row.
+
+    ids, T, scales : see `assign_embedded`. weights : see `tally`.
+    """
     stride = np.int64(weights.shape[0] > 1)
     for i in range(ids.shape[0]):
         total = sums[labels[i]]

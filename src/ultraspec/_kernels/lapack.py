@@ -1,7 +1,7 @@
-"""LAPACK's eigensolver for the largest eigenvalues, called without Python's global lock.
+"""Largest eigenvalues of a symmetric matrix by LAPACK, called without Python's global lock.
 
-SciPy's own wrapper holds the lock while it computes, so that members of an ensemble which run in threads would queue
-for it. SciPy publishes the routines' addresses for Cython; they are called from here instead.
+The wrapper of SciPy holds the lock while LAPACK computes, so members of an ensemble in several threads would wait for
+each other. SciPy publishes the addresses of the routines for Cython, and this module calls these.
 """
 
 from __future__ import annotations
@@ -15,48 +15,54 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-ARGUMENTS = 21
+ARGUMENTS = 21  # of ?syevr, of which the first three are characters
 
 
 def largest_eigenpairs(A: npt.NDArray[Any], k: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The `k` largest eigenvalues, ascending, of a symmetric float32 or float64 matrix, and their vectors (n, k)."""
+    """Compute the `k` largest eigenvalues, ascending, of a symmetric float32 or float64 matrix.
+
+    Also return their eigenvectors (n, k).
+    """
     n = len(A)
-    solve = _solver(A.dtype.char)
-    if solve is None:
+    syevr = _syevr(A.dtype.char)
+    if syevr is None:
         options: dict[str, Any] = {"subset_by_index": [n - k, n - 1], "driver": "evr", "check_finite": False}
         values, vectors = scipy.linalg.eigh(A, **options)
         return values, vectors
-    work = A.copy()  # LAPACK overwrites it; of a symmetric matrix rows are columns
-    values, vectors = np.empty(n, dtype=A.dtype), np.empty((k, n), dtype=A.dtype)
+    matrix = A.copy()  # LAPACK overwrites it; it is symmetric, so the order of rows and columns does not matter
+    values = np.empty(n, dtype=A.dtype)
+    vectors = np.empty((k, n), dtype=A.dtype)  # LAPACK writes columns: the transpose of (n, k)
     support = np.empty(2 * max(1, k), dtype=np.intc)
-    limits, tolerance = np.zeros(1, dtype=A.dtype), np.zeros(1, dtype=A.dtype)
-    sizes = {name: np.array([value], dtype=np.intc) for name, value in _sizes(n, k).items()}
+    # arguments by reference: size, first and last index (counted from one), number of eigenvalues that were computed
+    size, first, last, n_computed = (np.array([value], dtype=np.intc) for value in (n, n - k + 1, n, 0))
+    unused_limit = np.zeros(1, dtype=A.dtype)  # of the values; they are chosen by index
+    tolerance = np.zeros(1, dtype=A.dtype)  # 0: the default
 
-    def call(scratch: npt.NDArray[Any], whole: npt.NDArray[np.intc], asked: int | None = None) -> int:
-        lengths = np.array([len(scratch), len(whole)] if asked is None else [asked, asked], dtype=np.intc)
+    def call(work: npt.NDArray[Any], int_work: npt.NDArray[np.intc], lengths: tuple[int, int]) -> int:
+        work_length, int_work_length = (np.array([length], dtype=np.intc) for length in lengths)
         status = np.zeros(1, dtype=np.intc)
-        arrays = [
-            *(sizes["n"], work, sizes["n"], limits, limits, sizes["low"], sizes["high"], tolerance, sizes["found"]),
-            *(values, vectors, sizes["n"], support, scratch, lengths[:1], whole, lengths[1:], status),
-        ]
-        solve(b"V", b"I", b"L", *(array.ctypes.data for array in arrays))
+        arrays = (
+            *(size, matrix, size, unused_limit, unused_limit, first, last, tolerance, n_computed),
+            *(values, vectors, size, support, work, work_length, int_work, int_work_length, status),
+        )
+        # eigenvectors ("V") of the indices in a range ("I"), from the lower triangle ("L")
+        syevr(b"V", b"I", b"L", *(array.ctypes.data for array in arrays))
         return int(status[0])
 
-    scratch, whole = np.empty(1, dtype=A.dtype), np.empty(1, dtype=np.intc)
-    call(scratch, whole, asked=-1)  # how much scratch it wants
-    status = call(np.empty(int(scratch[0]), dtype=A.dtype), np.empty(int(whole[0]), dtype=np.intc))
+    work = np.empty(1, dtype=A.dtype)
+    int_work = np.empty(1, dtype=np.intc)
+    call(work, int_work, (-1, -1))  # asks for the sizes of the buffers, which it writes to their first entries
+    work = np.empty(int(work[0]), dtype=A.dtype)
+    int_work = np.empty(int(int_work[0]), dtype=np.intc)
+    status = call(work, int_work, (len(work), len(int_work)))
     if status:
         raise np.linalg.LinAlgError(f"LAPACK's syevr found no eigenvectors (status {status}).")
     return values[:k], vectors.T
 
 
-def _sizes(n: int, k: int) -> dict[str, int]:
-    return {"n": n, "low": n - k + 1, "high": n, "found": 0}
-
-
 @functools.cache
-def _solver(kind: str) -> Callable[..., None] | None:
-    """The routine for float32 ("f") or float64 ("d"), or None where SciPy's build has other integers."""
+def _syevr(kind: str) -> Callable[..., None] | None:
+    """Return the LAPACK routine for float32 ("f") or float64 ("d"), or None if SciPy was built with 64-bit integers."""
     from numba.extending import get_cython_function_address
     from scipy.linalg import cython_lapack
 
@@ -66,5 +72,6 @@ def _solver(kind: str) -> Callable[..., None] | None:
     if signature.count(b", int *") < 8:
         return None
     address = get_cython_function_address("scipy.linalg.cython_lapack", name)
-    letters, pointers = [ctypes.c_char_p] * 3, [ctypes.c_void_p] * (ARGUMENTS - 3)
-    return ctypes.CFUNCTYPE(None, *letters, *pointers)(address)
+    characters = [ctypes.c_char_p] * 3
+    pointers = [ctypes.c_void_p] * (ARGUMENTS - 3)
+    return ctypes.CFUNCTYPE(None, *characters, *pointers)(address)

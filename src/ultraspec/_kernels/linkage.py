@@ -1,4 +1,4 @@
-"""Agglomerative clustering of a square matrix of distances: nearest-neighbour chains."""
+"""Agglomerative clustering of a square matrix of distances, by chains of nearest neighbours."""
 
 from __future__ import annotations
 
@@ -11,29 +11,37 @@ AVERAGE, SINGLE, COMPLETE = range(3)
 
 @reordering_kernel
 def chain_linkage(D, sizes, method, pairs, heights):
-    """Merge the rows of `D` (p, p), p >= 2, of which each stands for `sizes` objects, until one is left.
+    """Merge the two nearest clusters until one is left, in O(p^2) time.
 
-    Writes the two rows of each merge to `pairs` (p - 1, 2), the lower of which then stands for both, and its distance
-    to `heights`: in order of discovery, in which a merge comes after those below it and is never lower than they are.
-    `D` and `sizes` are overwritten.
+    D : (p, p), p >= 2, symmetric distances; overwritten.
+    sizes : (p,), number of objects that each row stands for; overwritten.
+    method : AVERAGE, SINGLE or COMPLETE.
+    pairs : (p - 1, 2), result: the two rows of each merge; the lower of the two then stands for both.
+    heights : (p - 1,), result: the distance of each merge.
 
-    A chain of ever nearer neighbours ends in two that are each other's nearest; these may be merged at once, whatever
-    the rest. Other rows learn of a merge when they are looked at next: they replay what they missed within their own
-    row, so that no column is ever walked. Time O(p^2).
+    Merges are written in the order in which they are computed: after all merges of the clusters that they join, and
+    never lower than these.
+
+    A chain starts at any cluster and goes on to the nearest neighbour of its last cluster. Its links get shorter and
+    shorter, so it ends in two clusters that are nearest neighbours of each other. For these three methods, no other
+    merge can bring a third cluster nearer to them, so they can be merged at once, whatever the rest of the tree is.
+
+    A merge changes one row of D, and would change a column, which is slow to access. Instead, all other rows apply a
+    merge to their own entries when they are read next, see `replay`.
     """
     p = D.shape[0]
-    gone = np.zeros(p, D.dtype)  # infinite for rows that are merged into another
-    shares = np.empty((p, 2))  # of the two rows in each merge
-    seen = np.zeros(p, np.int64)  # merges that a row knows of
-    low = np.full(p, -np.inf)  # height of the row's last merge
+    gone = np.zeros(p, D.dtype)  # infinity for rows that were merged into another
+    shares = np.empty((p, 2))  # share of each of the two rows in the objects of a merge
+    seen = np.zeros(p, np.int64)  # number of merges that a row has applied
+    low = np.full(p, -np.inf)  # height of the last merge of a row
     chain = np.empty(p, np.int64)
-    chained = np.zeros(p, np.bool_)
-    links = np.empty(p)  # links[i]: distance between the chain's members i - 1 and i
+    chained = np.zeros(p, np.bool_)  # whether a row is on the chain
+    links = np.empty(p)  # links[i] is the distance between chain[i - 1] and chain[i]
     for i in range(p):
         D[i, i] = np.inf
-    length = 0
-    start = 0
-    t = 0
+    length = 0  # of the chain
+    start = 0  # all rows before this one are gone
+    t = 0  # number of merges
     while t < p - 1:
         if length == 0:
             while gone[start] > 0:
@@ -46,16 +54,18 @@ def chain_linkage(D, sizes, method, pairs, heights):
         replay(D[x], pairs, shares, seen[x], t, method)
         seen[x] = t
         y = nearest(D[x], gone)
-        # D[x, y] and D[y, x] may differ by rounding: what is on the chain is never taken for nearer.
+        # D[x, y] and D[y, x] may differ by rounding. A row that is on the chain is never taken as a nearer one, or the
+        # chain could go round in circles.
         if not chained[y] and D[x, y] < links[length - 1]:
             links[length] = D[x, y]
             chain[length] = y
             chained[y] = True
             length += 1
             continue
-        y = chain[length - 2]  # as near as any: the pair is merged
+        # no row is nearer to x than the one before it on the chain: merge the two
+        y = chain[length - 2]
         replay(D[y], pairs, shares, seen[y], t, method)
-        height = max(links[length - 1], max(low[x], low[y]))
+        height = max(links[length - 1], max(low[x], low[y]))  # rounding must not make a merge lower than those below
         length -= 2
         chained[x] = False
         chained[y] = False
@@ -78,7 +88,10 @@ def chain_linkage(D, sizes, method, pairs, heights):
 
 @reordering_kernel
 def nearest(row, gone):
-    """The first of the smallest entries that are not gone; a minimum of floats needs reordering to be fast."""
+    """Return the index of the smallest entry of ``row + gone``, the first of equal ones.
+
+    LLVM vectorises a minimum of floats only if it may reorder it. The index is searched for in a second loop.
+    """
     smallest = row[0] + gone[0]
     for c in range(row.shape[0]):
         smallest = min(smallest, row[c] + gone[c])
@@ -90,7 +103,7 @@ def nearest(row, gone):
 
 @reordering_kernel
 def join(a, b, share_a, share_b, method):
-    """Distance of a third row to two that are merged."""
+    """Return the distance of a cluster to two merged ones, at distances `a` and `b` (Lance-Williams formula)."""
     if method == AVERAGE:
         return share_a * a + share_b * b
     if method == SINGLE:
@@ -100,7 +113,7 @@ def join(a, b, share_a, share_b, method):
 
 @reordering_kernel
 def replay(row, pairs, shares, start, stop, method):
-    """Bring one row up to date with merges of others."""
+    """Apply the merges ``start .. stop`` of other rows to one row of distances."""
     for t in range(start, stop):
         x = pairs[t, 0]
         row[x] = join(np.float64(row[x]), np.float64(row[pairs[t, 1]]), shares[t, 0], shares[t, 1], method)
@@ -108,6 +121,6 @@ def replay(row, pairs, shares, start, stop, method):
 
 @reordering_kernel
 def join_rows(row, other, share, other_share, method):
-    """Distances of a merged pair to all others, written to the row of the first."""
+    """Compute the distances of two merged rows to all others, in place of the distances of the first."""
     for c in range(row.shape[0]):
         row[c] = join(np.float64(row[c]), np.float64(other[c]), share, other_share, method)

@@ -1,7 +1,19 @@
-"""Phase 2 on one dense block: the K nearest representatives of each row.
+"""The K nearest representatives of dense rows (paper, section 3.1.2).
 
-All searches write `ids` (n, K), nearest first, and `sq` (n, K), the squared distances. Each row's result depends on
-that row alone, bit for bit, whatever block it comes in: `predict` relies on it.
+The approximate search goes from coarse to fine: the nearest rep-cluster of a row, then the nearest representative in
+it, the *owner* of the row, then the K nearest among the owner and its neighbours, which are listed for each owner.
+
+All searches write `ids` (n, K), nearest first, and `sq` (n, K), the squared distances. The result of a row depends on
+that row only, bit for bit, not on the other rows of the block: `predict` relies on it.
+
+There are three forms, each the fastest for some data:
+
+* Few features, `search_tiles`: rows that meet the same representatives are processed together, in *tiles*. A tile is
+  stored transposed, one feature of many rows side by side, so that SIMD lanes run along rows.
+* Many features, `search_lists`: one row at a time. SIMD lanes run along features. Most distances are excluded by lower
+  bounds from short projections of rows and points (`ultraspec.cluster.distance_bounds`).
+* Many features and an exact search, `search_products`: BLAS computes the inner products of projections, and distances
+  are computed only where these cannot decide.
 """
 
 from __future__ import annotations
@@ -11,12 +23,15 @@ import numpy.typing as npt
 
 from ultraspec._kernels._jit import kernel, reordering_kernel
 
-TILE = 512  # rows that are worked on together, transposed, so that SIMD runs along rows
+TILE = 512  # rows of a tile: with 8 features, it fills half of a first-level cache
 
 
 @reordering_kernel
 def squared_distance(x, y):
-    """Squared Euclidean distance of two vectors of equal length."""
+    """Compute the squared Euclidean distance of two vectors of equal length.
+
+    The order of the sum is free, and so vectorised, but for vectors of one length it is always the same.
+    """
     total = np.float32(0.0)
     for j in range(x.shape[0]):
         t = x[j] - y[j]
@@ -24,16 +39,50 @@ def squared_distance(x, y):
     return total
 
 
+# Few features: tiles of rows
+
+
 def even_features(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """`points` with a column of zeros added where the number of features is odd, as `squared_to_point` wants it."""
+    """Return `points` with a column of zeros added if the number of features is odd, for `squared_to_point`."""
     return np.ascontiguousarray(np.pad(points, ((0, 0), (0, points.shape[1] % 2))))
+
+
+def tile_buffer(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Allocate the buffer (d + 2, TILE) of the kernels that work on tiles of rows, for `points` of d features.
+
+    The first d rows hold the tile, transposed; the last two hold values per row. It is allocated here because
+    allocations inside of kernels take long to compile.
+    """
+    return np.empty((points.shape[1] + 2, TILE), dtype=np.float32)
+
+
+def rows_by_key(keys: npt.NDArray[np.int32], n_keys: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Sort rows by their keys, which are below 2^16.
+
+    Return the row numbers in this order, and `runs`: rows of key c are at ``runs[c] : runs[c + 1]``.
+    """
+    if n_keys == 1:
+        return np.arange(len(keys)), np.array([0, len(keys)])
+    runs = np.zeros(n_keys + 1, dtype=np.int64)
+    np.cumsum(np.bincount(keys, minlength=n_keys), out=runs[1:])
+    return np.argsort(keys.astype(np.uint16), kind="stable"), runs  # NumPy sorts 16-bit integers by radix sort
+
+
+@kernel
+def load_tile(X, order, low, m, d, tile):
+    """Copy the rows ``order[low : low + m]`` of X into the columns of `tile`, padded with zeros to `d` features."""
+    for r in range(m):
+        for j in range(d):
+            tile[j, r] = X[order[low + r], j] if j < X.shape[1] else np.float32(0.0)
 
 
 @kernel
 def squared_to_point(tile, m, y, out):
-    """Squared distances of the first `m` rows of a transposed tile (>= d, *) to the point `y` (d,); d is even.
+    """Compute the squared distances of the first `m` rows of a tile to the point `y` (d,), d even.
 
-    Features are taken in pairs: it halves the traffic to `out`, and two features need no second look at it.
+    Features are summed in pairs, which halves the number of times that `out` is read and written; with two features
+    it is only written. Each SIMD lane is one row, and features are summed in the same order for all rows: the result
+    of a row does not depend on its place in the tile.
     """
     for r in range(m):
         s = tile[0, r] - y[0]
@@ -47,123 +96,117 @@ def squared_to_point(tile, m, y, out):
 
 
 @kernel
-def nearest_point(tile, m, points, first, last, best, at, buffer):
-    """For the first `m` rows of a tile, the nearest of ``points[first:last]``, the first one on ties."""
+def nearest_point(tile, m, points, first, last, best, nearest, buffer):
+    """Find the nearest of ``points[first:last]`` for the first `m` rows of a tile; a tie goes to the lower index.
+
+    best, nearest : (TILE,), results: squared distance and index of the nearest point.
+    buffer : (TILE,), squared distances to one point.
+    """
     for r in range(m):
         best[r] = np.inf
-        at[r] = first
+        nearest[r] = first
     for c in range(first, last):
         squared_to_point(tile, m, points[c], buffer)
-        this = np.int32(c)  # of the width of `at`, or the loop would not vectorise
+        index = np.int32(c)  # of the same width as `nearest`, or the loop would not be vectorised
         for r in range(m):
             nearer = buffer[r] < best[r]
-            at[r] = this if nearer else at[r]
+            nearest[r] = index if nearer else nearest[r]
             best[r] = min(buffer[r], best[r])
 
 
 @kernel
-def load_tile(X, order, low, m, d, tile):
-    """Copy the rows ``order[low : low + m]`` into the columns of `tile`, filled up with zeros to `d` features."""
-    for r in range(m):
-        for j in range(d):
-            tile[j, r] = X[order[low + r], j] if j < X.shape[1] else np.float32(0.0)
-
-
-def rows_by_key(keys: npt.NDArray[np.int32], n_keys: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Rows in the order of their keys, which are below 2^16: those of key c at ``runs[c] : runs[c + 1]``."""
-    if n_keys == 1:
-        return np.arange(len(keys)), np.array([0, len(keys)])
-    runs = np.zeros(n_keys + 1, dtype=np.int64)
-    np.cumsum(np.bincount(keys, minlength=n_keys), out=runs[1:])
-    return np.argsort(keys.astype(np.uint16), kind="stable"), runs  # a radix sort, for 16 bits
-
-
-@kernel
 def insert_tile(m, K, candidate, buffer, carried, best, best_ids):
-    """Insert one candidate, at squared distances `buffer`, into the sorted lists ``best[:K, r]`` of `m` rows.
+    """Insert one candidate into the sorted lists of the K nearest of `m` rows.
 
-    Each list passes its displaced entry on to the next place, for all rows at once and without a branch.
+    buffer : (TILE,), squared distances of the candidate; overwritten.
+    carried : (TILE,), a buffer for ids.
+    best, best_ids : (K, TILE), squared distances and ids of the nearest so far, ascending along the first axis.
+
+    This is one step of insertion sort for all rows at once: at each place of the list, the smaller of the entry and
+    the carried value stays, and the larger one is carried to the next place. There are no branches, so the loop over
+    rows is vectorised.
     """
     for r in range(m):
         carried[r] = candidate
     for k in range(K):
         for r in range(m):
             value = buffer[r]
-            held = best[k, r]
-            new_id = carried[r]
-            held_id = best_ids[k, r]
-            nearer = value < held
-            best_ids[k, r] = new_id if nearer else held_id
-            carried[r] = held_id if nearer else new_id
-            best[k, r] = min(value, held)
-            buffer[r] = max(value, held)
+            entry = best[k, r]
+            carried_id = carried[r]
+            entry_id = best_ids[k, r]
+            nearer = value < entry
+            best_ids[k, r] = carried_id if nearer else entry_id
+            carried[r] = entry_id if nearer else carried_id
+            best[k, r] = min(value, entry)
+            buffer[r] = max(value, entry)
 
 
 @kernel
 def any_below(m, values, limits):
-    """Whether ``values[r] < limits[r]`` for one of the first `m` rows."""
-    found = np.int32(0)
+    """Return whether ``values[r] < limits[r]`` for any of the first `m` rows.
+
+    All rows are tested: without an early exit the loop is vectorised.
+    """
+    below = np.int32(0)
     for r in range(m):
-        found |= np.int32(values[r] < limits[r])
-    return found != 0
+        below |= np.int32(values[r] < limits[r])
+    return below != 0
 
 
 @kernel
 def any_in_reach(m, reach, to_owner, limits):
-    """Whether a point at distance `reach` from the owner could be nearer to a row than its K-th best so far.
+    """Return whether a point at distance `reach` from the owner may be nearer to any row than its K-th nearest so far.
 
-    By the triangle inequality it lies at least ``reach - to_owner`` from the row. The slack covers float32 rounding.
+    By the triangle inequality, the distance of the point to a row is at least ``reach - to_owner[r]``. The factors
+    cover the rounding errors of float32 distances.
     """
-    found = np.int32(0)
+    in_reach = np.int32(0)
     for r in range(m):
         gap = np.float32(0.9999) * reach - np.float32(1.0001) * to_owner[r]
-        found |= np.int32(gap <= 0) | np.int32(gap * gap <= limits[r])
-    return found != 0
-
-
-def tile_room(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Room for the kernels that work on tiles of rows: a tile, transposed, with two rows more.
-
-    Allocated here, because allocations inside of kernels take long to compile.
-    """
-    return np.empty((points.shape[1] + 2, TILE), dtype=np.float32)
+        in_reach |= np.int32(gap <= 0) | np.int32(gap * gap <= limits[r])
+    return in_reach != 0
 
 
 @kernel
-def nearest_in_group_tiles(X, order, runs, R, starts, tile, at, owners, sq):
-    """For each row the nearest of ``R[starts[g]:starts[g + 1]]``, g being its group, and its squared distance.
+def nearest_in_group_tiles(X, order, runs, R, starts, tile, nearest, owners, sq):
+    """Find the nearest point of each row in the group of the row: ``R[starts[g]:starts[g + 1]]`` for group g.
 
-    For few features; `R` comes from `even_features`, `order` and `runs` from `rows_by_key` of the groups: rows which
-    meet the same representatives are worked on together. `at` (TILE,) is room.
+    order, runs : rows sorted by group, from `rows_by_key`: rows that meet the same points share tiles.
+    R : (p, d), points, from `even_features`.
+    tile, nearest : buffers, from `tile_buffer` and of shape (TILE,).
+    owners, sq : (n,), results: index of the nearest point and squared distance.
     """
     z, d = starts.shape[0] - 1, R.shape[1]
     buffer = tile[d]
-    nearest = tile[d + 1]
+    best = tile[d + 1]
     for g in range(z):
         for low in range(runs[g], runs[g + 1], TILE):
             m = min(TILE, runs[g + 1] - low)
             load_tile(X, order, low, m, d, tile)
-            nearest_point(tile, m, R, starts[g], starts[g + 1], nearest, at, buffer)
+            nearest_point(tile, m, R, starts[g], starts[g + 1], best, nearest, buffer)
             for r in range(m):
-                owners[order[low + r]] = at[r]
-                sq[order[low + r]] = nearest[r]
+                owners[order[low + r]] = nearest[r]
+                sq[order[low + r]] = best[r]
 
 
 @kernel
 def search_tiles(X, order, runs, sq_owner, R, lists, reach, tile, best, best_ids, ids, sq):
-    """Last step of the coarse-to-fine search for few features: scan the neighbourhood of each row's owner.
+    """Find the K nearest representatives of each row among those listed for its owner, for few features.
 
-    R : (p, d) representatives, from `even_features`.
-    lists, reach : (p, L) each representative's neighbourhood, nearest first, and the distances.
-    best, best_ids : (K, TILE) and (K + 1, TILE), room to work in.
+    order, runs : rows sorted by owner, from `rows_by_key`.
+    sq_owner : (n,), squared distances of the rows to their owners.
+    R : (p, d), representatives, from `even_features`.
+    lists, reach : (p, L), neighbours of each representative, nearest first, and their distances to it.
+    tile, best, best_ids : buffers, from `tile_buffer` and of shapes (K, TILE) and (K + 1, TILE).
+    ids, sq : (n, K), results.
 
-    `order` and `runs` come from `rows_by_key` of the owners. The lists are sorted, so the triangle inequality ends a
-    scan early without changing its result. With lists of all p representatives the search is exact.
+    Lists are sorted, so a scan ends when `any_in_reach` excludes all further neighbours, which does not change the
+    result. If the lists hold all p representatives, the search is exact.
     """
     K, d = ids.shape[1], R.shape[1]
     p, L = lists.shape
     buffer = tile[d]
-    nearest = tile[d + 1]
+    to_owner = tile[d + 1]
     farthest = best[K - 1]
     carried = best_ids[K]
     for owner in range(p):
@@ -171,12 +214,13 @@ def search_tiles(X, order, runs, sq_owner, R, lists, reach, tile, best, best_ids
             m = min(TILE, runs[owner + 1] - low)
             load_tile(X, order, low, m, d, tile)
             for r in range(m):
-                nearest[r] = np.sqrt(sq_owner[order[low + r]])
+                to_owner[r] = np.sqrt(sq_owner[order[low + r]])
             for k in range(K):
                 for r in range(m):
                     best[k, r] = np.inf
             for c in range(L):
-                if c % 8 == 0 and c >= K and not any_in_reach(m, reach[owner, c], nearest, farthest):
+                # tested for every eighth neighbour only, to keep the cost of the test low
+                if c % 8 == 0 and c >= K and not any_in_reach(m, reach[owner, c], to_owner, farthest):
                     break
                 squared_to_point(tile, m, R[lists[owner, c]], buffer)
                 if c < K or any_below(m, buffer, farthest):
@@ -190,7 +234,12 @@ def search_tiles(X, order, runs, sq_owner, R, lists, reach, tile, best, best_ids
 
 @kernel
 def measure(X, R, ids, sq):
-    """Squared distances of rows to the representatives in `ids`, as `squared_to_point` has them, bit for bit."""
+    """Compute the squared distances (n, K) of rows to the representatives `ids`, bit for bit as `search_tiles` does.
+
+    R : (p, d), representatives, from `even_features`.
+
+    Features are summed in pairs, in the order of `squared_to_point`.
+    """
     d = X.shape[1]
     for i in range(X.shape[0]):
         for k in range(ids.shape[1]):
@@ -205,9 +254,12 @@ def measure(X, R, ids, sq):
             sq[i, k] = total
 
 
+# Many features: one row at a time, with lower bounds from projections
+
+
 @kernel
 def insert_sorted(sq, ids, value, new_id):
-    """Put `value` into the ascending list `sq` (and its id beside it), dropping the last entry."""
+    """Insert `value` into the ascending list `sq` (K,), and `new_id` into `ids` beside it; drop the last entry."""
     k = sq.shape[0] - 1
     while k > 0 and sq[k - 1] > value:
         sq[k] = sq[k - 1]
@@ -218,10 +270,15 @@ def insert_sorted(sq, ids, value, new_id):
 
 
 @kernel
-def shadow_limit(sq, norm, slack):
-    """Squared bound distance beyond which a point is farther than `sq` from a row of squared length `norm`.
+def projection_limit(sq, norm, slack):
+    """Return the squared distance of projections beyond which a point is farther from a row than ``sqrt(sq)``.
 
-    A point that is nearer has at most the length of the row plus that distance, which bounds the rounding.
+    norm : squared length of the row.
+    slack : bound of the rounding error of a projected distance, relative to the lengths of row and point; 0 if rows
+        are not projected.
+
+    Distances of projections are lower bounds, but for rounding. A point within ``sqrt(sq)`` of the row is at most
+    ``sqrt(norm) + sqrt(sq)`` long, so the rounding error is at most ``slack * (2 sqrt(norm) + sqrt(sq))``.
     """
     root = np.sqrt(sq)
     reach = root + slack * (np.float32(2.0) * np.sqrt(norm) + root)
@@ -230,17 +287,24 @@ def shadow_limit(sq, norm, slack):
 
 @kernel
 def product_limit(sq, norm, slack, error):
-    """`shadow_limit`, halved, for distances from inner products: `error` bounds their rounding, relative to lengths."""
-    farthest = np.sqrt(norm) + np.sqrt(sq)
-    return np.float32(0.5) * shadow_limit(sq, norm, slack) + error * (norm + farthest * farthest)
+    """Return half of `projection_limit`, for distances from inner products.
+
+    error : bound of the rounding error of a halved squared distance from inner products, relative to the sum of the
+        squared lengths.
+    """
+    farthest = np.sqrt(norm) + np.sqrt(sq)  # length of a point within `sq`, at most
+    return np.float32(0.5) * projection_limit(sq, norm, slack) + error * (norm + farthest * farthest)
 
 
 @kernel
-def nearest_in_group(X, projected, norms, slack, order, points, point_projected, starts, groups, out, sq):
-    """For each row the nearest of ``points[starts[g]:starts[g + 1]]``, g being its group, and its squared distance.
+def nearest_in_group(X, projected, norms, slack, order, points, point_projected, starts, groups, nearest, sq):
+    """Find the nearest point of each row in the group of the row: ``points[starts[g]:starts[g + 1]]`` for group g.
 
-    For many features. Rows are visited in `order`, which the caller sorts by group so that a group's points stay in
-    cache.
+    X, projected, norms : rows, their projections and their squared lengths.
+    slack : see `projection_limit`; if it is 0, the projections are the rows themselves.
+    order : rows sorted by group, so that the points of a group stay in cache.
+    points, point_projected : points and their projections.
+    nearest, sq : (n,), results: index of the nearest point and squared distance.
     """
     for i in order:
         group = groups[i]
@@ -254,16 +318,23 @@ def nearest_in_group(X, projected, norms, slack, order, points, point_projected,
                 s = squared_distance(X[i], points[c])
             if s < smallest:
                 smallest = s
-                limit = shadow_limit(s, norms[i], slack)
-                out[i] = c
+                limit = projection_limit(s, norms[i], slack)
+                nearest[i] = c
         sq[i] = smallest
 
 
 @kernel
 def search_lists(X, projected, norms, slack, order, R, R_projected, owners, to_owner, lists, reach, ids, sq):
-    """Last step of the coarse-to-fine search for many features: scan the neighbourhood of each row's owner.
+    """Find the K nearest representatives of each row among those listed for its owner, for many features.
 
-    The triangle inequality ends a scan early here too, see `any_in_reach`.
+    X, projected, norms, slack : see `nearest_in_group`.
+    order : rows sorted by owner, so that the representatives of a list stay in cache.
+    R, R_projected : representatives and their projections.
+    owners, to_owner : (n,), owner of each row and squared distance to it.
+    lists, reach : (p, L), neighbours of each representative, nearest first, and their distances to it.
+    ids, sq : (n, K), results.
+
+    A scan ends early by the triangle inequality, see `any_in_reach`.
     """
     K = ids.shape[1]
     for i in order:
@@ -285,16 +356,24 @@ def search_lists(X, projected, norms, slack, order, R, R_projected, owners, to_o
                 s = squared_distance(X[i], R[r])
             if s < best[K - 1]:
                 insert_sorted(best, best_ids, s, r)
-                limit = shadow_limit(best[K - 1], norms[i], slack)
+                limit = projection_limit(best[K - 1], norms[i], slack)
 
 
 @kernel
 def search_products(X, R, products, half_norms, norms, slack, error, ids, sq):
-    """Exact search from the matrix ``products`` of inner products of the projected of X and R.
+    """Find the K nearest of all representatives, from inner products.
 
-    ``|r|^2 / 2 - x.r`` orders representatives as the projected' distances do, but it is rounded, and the rounding of a
-    matrix product depends on the block's shape. So the K first by that order are measured in full, and then every
-    representative that could be nearer than the farthest of them: the result is exact and the same in every block.
+    X, R : rows and representatives.
+    products : (n, p), inner products of the projections of X and R.
+    half_norms : (p,), half the squared lengths of the projections of R.
+    norms : (n,), squared lengths of the rows.
+    slack, error : bounds of rounding errors, see `product_limit`.
+    ids, sq : (n, K), results.
+
+    ``|r|^2 / 2 - x.r`` orders representatives as the distances of their projections do. But it is rounded, and the
+    rounding of a matrix product depends on the shape of the block. So the distances of the K first in this order are
+    computed in full. The farthest of them gives a limit, and the distances of all representatives within this limit
+    are computed in full. The result is exact, and the same in every block.
     """
     n, K = ids.shape
     p = half_norms.shape[0]
@@ -310,6 +389,7 @@ def search_products(X, R, products, half_norms, norms, slack, error, ids, sq):
         farthest = np.float32(0.0)
         for k in range(K):
             farthest = max(farthest, squared_distance(X[i], R[first[k]]))
+        # scores lack |x|^2 / 2, the same for all representatives
         limit = product_limit(farthest, norms[i], slack, error) - np.float32(0.5) * norms[i]
         best = sq[i]
         best_ids = ids[i]

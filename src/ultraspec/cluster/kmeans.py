@@ -1,8 +1,8 @@
-"""k-means over row blocks: the one k-means of the library.
+"""k-means on blocks of rows: the one k-means of the library.
 
-Takes points that can be assigned to centres block by block, and starting centres; gives labels and centres. A pass
-maps every block to its labels and reduces counts and sums per cluster. It selects representatives, groups them into
-rep-clusters and discretises the spectral embedding.
+`lloyd` takes points that can be assigned to centres block by block, and starting centres. A pass maps each block to
+its labels, and reduces blocks to counts and sums per cluster. This k-means selects representatives, groups them into
+rep-clusters and divides the spectral embedding.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from ultraspec.cluster.points import Assign, Centers, Labels, Points, RowAssigne
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span, sample_indices
 
-SUMS_VALUES = 2**24  # values of all groups' sums together, but for wide data
+SUMS_VALUES = 2**24  # values in the sums of all partial results together, unless the data is wide
 
 
 @dataclass
 class Clustering:
-    """What k-means found.
+    """Result of k-means.
 
     Attributes
     ----------
     labels : ndarray of shape (n_rows,), int32
-        Nearest of `centers`.
+        Index of the nearest of `centers`.
     centers : ndarray of shape (k, d), float32
         The centres that gave the labels.
     means : ndarray of shape (k, d), float32
-        The means of the rows so labelled: where the centres would move next.
+        Means of the rows with each label: the centres of the next iteration.
     counts : ndarray of shape (k,), float64
-        Rows per cluster, or their weight; zeros where there are fewer distinct rows than clusters.
+        Number of rows, or their weight, per cluster; 0 for some clusters if there are fewer distinct rows.
     inertia : float
         Sum of squared distances to `centers`.
     n_iter : int
-        Passes over the rows.
+        Number of passes over the rows.
     """
 
     labels: Labels
@@ -51,7 +51,21 @@ class Clustering:
 
 @dataclass
 class Tally:
-    """Partial result of a pass."""
+    """Partial result of a pass, over some of the rows.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (k, n_sums), float64
+        Sum of the rows of each cluster.
+    counts : ndarray of shape (k,), float64
+        Number of rows, or their weight, per cluster.
+    far_sq, far_row : ndarray of shape (k,), float32 and int64
+        Squared distance and number of the row of each cluster that is farthest from its centre.
+    inertia : float
+        Sum of squared distances.
+    changed : int
+        Number of labels that changed.
+    """
 
     sums: Sums
     counts: Weights
@@ -62,16 +76,17 @@ class Tally:
 
     @classmethod
     def empty(cls, k: int, n_sums: int) -> Tally:
-        """Of no rows."""
-        far_sq, far_row = np.full(k, -1, dtype=np.float32), np.full(k, -1, dtype=np.int64)
+        """Return the tally of no rows."""
+        far_sq = np.full(k, -1, dtype=np.float32)
+        far_row = np.full(k, -1, dtype=np.int64)
         return cls(np.zeros((k, n_sums)), np.zeros(k), far_sq, far_row)
 
     def add(self, labels: Labels, sq: Squares, weights: Weights, first: int) -> None:
-        """Count rows, of which `first` is the number of the first."""
+        """Count assigned rows, the first of which has the number `first`; sums are added by the assignment."""
         self.inertia += kernels.tally(labels, sq, weights, first, self.counts, self.far_sq, self.far_row)
 
     def merge(self, other: Tally) -> Tally:
-        """Add another's rows."""
+        """Add the rows of another tally, in place."""
         self.sums += other.sums
         self.counts += other.counts
         self.inertia += other.inertia
@@ -83,53 +98,61 @@ class Tally:
 
 
 def lloyd(points: Points, centers: Centers, engine: ThreadEngine, *, max_iter: int, tol: float = 0.0) -> Clustering:
-    """Move `centers` to the means of their rows until labels settle.
+    """Move `centers` to the means of their rows until the labels do not change.
 
-    Stops when no label changes, when moving the centres would lower the sum of squares by at most a share `tol`, or
-    after `max_iter` passes. A cluster that loses all rows starts anew at the row farthest from its centre, one row per
-    cluster that can spare one.
+    Also stop when moving the centres would lower the sum of squares by at most a share `tol`, or after `max_iter`
+    passes. A cluster that loses all rows is restarted at the row that is farthest from its centre, one row from each
+    cluster that has a row to spare.
     """
     remote = points if isinstance(points, RowPoints) and points.rows.remote else None
-    n_kept = points.n_rows if remote is None else 0  # nothing as long as the data is kept here if that is elsewhere
-    labels, sq = np.full(n_kept, -1, dtype=np.int32), np.empty(n_kept, dtype=np.float32)
+    n_stored = points.n_rows if remote is None else 0  # labels of rows on a cluster are not stored here
+    labels = np.full(n_stored, -1, dtype=np.int32)
+    sq = np.empty(n_stored, dtype=np.float32)
     moved: npt.NDArray[np.intp] | None = None
     for iteration in range(max_iter):
         if remote is not None:
-            found = _remote_pass(remote, centers, engine)
+            tally = _remote_pass(remote, centers, engine)
         else:
-            found = _assign_pass(points, points.assign_to(centers, moved), len(centers), labels, sq, engine)
-        means = points.means(found.sums, found.counts)
-        empty = np.flatnonzero(found.counts == 0)
+            tally = _assign_pass(points, points.assign_to(centers, moved), len(centers), labels, sq, engine)
+        means = points.means(tally.sums, tally.counts)
+        empty = np.flatnonzero(tally.counts == 0)
         means[empty] = centers[empty]
-        spare = spare_clusters(found, empty.size)
-        gain = float(found.counts @ ((means - centers).astype(np.float64) ** 2).sum(axis=1))
-        settled = found.changed == 0 or gain <= tol * found.inertia
+        spare = spare_clusters(tally, empty.size)
+        # moving a centre to the mean of its rows lowers the sum of squares by count * |mean - centre|^2
+        gain = float(tally.counts @ ((means - centers).astype(np.float64) ** 2).sum(axis=1))
+        settled = tally.changed == 0 or gain <= tol * tally.inertia
         if (settled and not spare.size) or iteration + 1 == max_iter:
             break
         if spare.size:
-            at = np.sort(found.far_row[spare])
-            means[empty[: at.size]] = points.take(at)
+            farthest = np.sort(tally.far_row[spare])
+            means[empty[: farthest.size]] = points.take(farthest)
         moved = np.flatnonzero((means != centers).any(axis=1))
         centers = means
-    return Clustering(labels, centers, means, found.counts, found.inertia, iteration + 1)
+    return Clustering(labels, centers, means, tally.counts, tally.inertia, iteration + 1)
 
 
 def _assign_pass(points: Points, assign: Assign, k: int, labels: Labels, sq: Squares, engine: ThreadEngine) -> Tally:
+    """Assign all rows, and update `labels` and `sq`."""
+
     def step(tally: Tally, span: Span) -> None:
-        here = slice(*span)
-        tally.changed += assign(span, labels[here], sq[here], tally.sums)
-        tally.add(labels[here], sq[here], points.weights_of(here), span[0])
+        rows = slice(*span)
+        tally.changed += assign(span, labels[rows], sq[rows], tally.sums)
+        tally.add(labels[rows], sq[rows], points.weights_of(rows), span[0])
 
     start = partial(Tally.empty, k, points.n_sums)
     return engine.fold(points.blocks(), start, step, Tally.merge, most_groups=worthwhile_groups(points, k))
 
 
 def _remote_pass(points: RowPoints, centers: Centers, engine: ThreadEngine) -> Tally:
-    """A pass that keeps no labels: rows find their centre anew, and a pass that changes none moves no centre."""
+    """Assign all rows on a cluster, without storing labels.
+
+    Every label counts as changed. A pass that changes no label moves no centre, which ends k-means as well.
+    """
     assigner = RowAssigner(RowPoints(points.rows.with_source(None), points.bound), centers, None)
 
     def step(tally: Tally, block: Block, span: Span) -> None:
-        labels, sq = np.full(block.shape[0], -1, dtype=np.int32), np.empty(block.shape[0], dtype=np.float32)
+        labels = np.full(block.shape[0], -1, dtype=np.int32)
+        sq = np.empty(block.shape[0], dtype=np.float32)
         tally.changed += assigner.assign(block, span, labels, sq, tally.sums)
         tally.add(labels, sq, np.ones(1), span[0])
 
@@ -139,60 +162,62 @@ def _remote_pass(points: RowPoints, centers: Centers, engine: ThreadEngine) -> T
 
 
 def worthwhile_groups(points: Points, k: int) -> int:
-    """Partial results of a pass.
+    """Return the number of partial results of a pass that are worth the cost of merging them.
 
-    A group of blocks owns a matrix of sums: it must have more rows than that to be worth its merge, and wide data can
-    afford two such matrices only.
+    Each has a matrix of sums (k, n_sums), so it must cover more than 2 k rows. All matrices together must stay small;
+    two are allowed in any case.
     """
     return min(1 + points.n_rows // (2 * k), max(2, SUMS_VALUES // (k * points.n_sums)))
 
 
-def spare_clusters(found: Tally, wanted: int) -> npt.NDArray[np.intp]:
-    """Up to `wanted` clusters with a row away from their centre, the farthest first."""
-    spare = np.flatnonzero((found.counts > 1) & (found.far_sq > 0))
-    return spare[np.argsort(-found.far_sq[spare], kind="stable")][:wanted]
+def spare_clusters(tally: Tally, most: int) -> npt.NDArray[np.intp]:
+    """Return up to `most` clusters that have a row away from their centre, the farthest first."""
+    spare = np.flatnonzero((tally.counts > 1) & (tally.far_sq > 0))
+    return spare[np.argsort(-tally.far_sq[spare], kind="stable")][:most]
 
 
-def random_centers(rows: Rows, k: int, random: np.random.Generator) -> Centers:
-    """`k` rows drawn without replacement."""
-    return RowPoints(rows).take(sample_indices(rows.n_rows, k, random))
+def random_centers(rows: Rows, k: int, rng: np.random.Generator) -> Centers:
+    """Draw `k` rows without replacement."""
+    return RowPoints(rows).take(sample_indices(rows.n_rows, k, rng))
 
 
-def spread_centers(X: Centers, weights: Weights, k: int, random: np.random.Generator, trials: int = 1) -> Centers:
-    """`k` rows of an array by k-means++; fewer if there are fewer distinct rows.
+def spread_centers(X: Centers, weights: Weights, k: int, rng: np.random.Generator, trials: int = 1) -> Centers:
+    """Draw `k` rows of an array by k-means++; fewer if there are fewer distinct rows.
 
-    Of several `trials` a step takes the one that leaves the least sum of squares. `weights` are of each row or of every
-    row; they multiply a row's chance.
+    A row is drawn with a probability proportional to its weight times its squared distance to the nearest row drawn
+    before. Each step draws `trials` rows and takes the one that leaves the smallest sum of squares. There is a weight
+    for each row, or one for every row.
     """
     columns = np.ascontiguousarray(X.T)  # few and long: NumPy is fast along them
-    at = _draw(np.broadcast_to(weights, len(X)), float(random.random()))
-    chosen, nearest = [at], _squared_to(columns, at)
+    index = _draw(np.broadcast_to(weights, len(X)), float(rng.random()))
+    chosen = [index]
+    nearest = _squared_to(columns, index)
     while len(chosen) < k:
         masses = weights * nearest
         if not masses.any():
             break
-        tries = []
-        for uniform in random.random(trials):
-            at = _draw(masses, float(uniform))
-            left = np.minimum(nearest, _squared_to(columns, at))
-            tries.append((float((weights * left).sum()), at, left))
-        _, at, nearest = min(tries, key=lambda found: found[0])
-        chosen.append(at)
+        candidates = []
+        for uniform in rng.random(trials):
+            index = _draw(masses, float(uniform))
+            remaining = np.minimum(nearest, _squared_to(columns, index))
+            candidates.append((float((weights * remaining).sum()), index, remaining))
+        _, index, nearest = min(candidates, key=lambda candidate: candidate[0])
+        chosen.append(index)
     return X[chosen]
 
 
-def _squared_to(columns: Centers, at: int) -> Squares:
-    """Squared distances of all points, given by columns, to one of them."""
+def _squared_to(columns: Centers, index: int) -> Squares:
+    """Compute the squared distances of all points, given by columns, to the point `index`."""
     total = np.zeros(columns.shape[1], dtype=np.float32)
     for column in columns:
-        away = column - column[at]
-        away *= away
-        total += away
+        difference = column - column[index]
+        difference *= difference
+        total += difference
     return total
 
 
 def _draw(masses: Weights, uniform: float) -> int:
-    """Index drawn in proportion to masses, some of which are positive."""
+    """Return the index that a uniform random number selects, in proportion to `masses`, some of which are positive."""
     running = np.cumsum(masses, dtype=np.float64)
-    at = int(np.searchsorted(running, uniform * running[-1], side="right"))
-    return at if at < len(masses) else int(np.flatnonzero(masses)[-1])
+    index = int(np.searchsorted(running, uniform * running[-1], side="right"))
+    return index if index < len(masses) else int(np.flatnonzero(masses)[-1])  # the product may round up to the end

@@ -1,7 +1,7 @@
-"""Agglomerative clustering: takes a square matrix of distances or similarities, gives the tree of merges.
+"""Agglomerative clustering: the tree of merges of a square matrix of distances or similarities.
 
-Rows may stand for several objects each, which SciPy's linkage does not know: average linkage of a thousand
-representatives or microclusters is then that of all the objects behind them.
+Unlike in SciPy, a row may stand for several objects: average linkage of a thousand representatives or microclusters is
+then average linkage of all objects that they stand for.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Tree:
     merges : ndarray of shape (p - 1, 2), int64
         The two nodes of each merge: leaves are 0 .. p - 1, and merge t makes node p + t, as in SciPy.
     heights : ndarray of shape (p - 1,), float64
-        Distance of the two, ascending; where the input was similarities, their similarity, descending.
+        Distance of the two nodes, ascending; or their similarity, descending, if the matrix had similarities.
     sizes : ndarray of shape (p - 1,), float64
-        Objects in the node that each merge makes.
+        Number of objects in the node that each merge makes.
     """
 
     merges: npt.NDArray[np.int64]
@@ -38,22 +38,25 @@ class Tree:
 
     @property
     def n_leaves(self) -> int:
-        """Rows that were merged."""
+        """Number of leaves, p."""
         return len(self.merges) + 1
 
     def cut(self, n_clusters: int) -> npt.NDArray[np.int32]:
-        """Labels (p,) of the leaves when only so many clusters are left, numbered by their first leaves."""
+        """Return the labels (p,) of the leaves when `n_clusters` clusters are left, numbered by their first leaves."""
         check_integer("n_clusters", n_clusters, least=1, most=self.n_leaves)
-        p, done = self.n_leaves, self.n_leaves - int(n_clusters)
-        above = np.arange(p + done)
-        above[self.merges[:done].ravel()] = np.repeat(np.arange(p, p + done), 2)
-        while (further := above[above]).tobytes() != above.tobytes():  # each round doubles how far up a node points
-            above = further
-        _, firsts, labels = np.unique(above[:p], return_index=True, return_inverse=True)
-        return np.argsort(np.argsort(firsts)).astype(np.int32)[labels.reshape(-1)]
+        p = self.n_leaves
+        n_merges = p - int(n_clusters)
+        # parent of each node; roots, which are the clusters, are their own parents
+        ancestors = np.arange(p + n_merges)
+        ancestors[self.merges[:n_merges].ravel()] = np.repeat(np.arange(p, p + n_merges), 2)
+        # each round doubles the number of levels that are skipped, until all nodes point to their roots
+        while (further := ancestors[ancestors]).tobytes() != ancestors.tobytes():
+            ancestors = further
+        _, first_leaves, labels = np.unique(ancestors[:p], return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first_leaves)).astype(np.int32)[labels.reshape(-1)]
 
     def to_scipy(self) -> npt.NDArray[np.float64]:
-        """The tree (p - 1, 4) as functions of `scipy.cluster.hierarchy` take it, such as ``dendrogram``."""
+        """Return the tree as a matrix (p - 1, 4) for functions of `scipy.cluster.hierarchy`, such as ``dendrogram``."""
         return np.column_stack([self.merges, self.heights, self.sizes]).astype(np.float64)
 
 
@@ -65,30 +68,31 @@ def agglomerate(
     similarity: bool = False,
     overwrite: bool = False,
 ) -> Tree:
-    """Merge the nearest two clusters until one is left.
+    """Merge the two nearest clusters until one is left.
 
-    Takes O(p^2) time (5 ms for a thousand rows) and, with `overwrite`, no memory but the matrix's.
+    Takes O(p^2) time (5 ms for a thousand rows) and, with `overwrite`, no further memory.
 
     Parameters
     ----------
     matrix : ndarray of shape (p, p), float32 or float64
-        Symmetric, finite distances; the diagonal does not count.
+        Symmetric, finite distances; the diagonal is ignored.
     sizes : ndarray of shape (p,), optional
         Positive numbers of objects that the rows stand for; one each by default.
     method : {"average", "single", "complete"}, default="average"
         Distance between clusters: the mean over all pairs of their objects, the smallest or the largest.
     similarity : bool, default=False
-        Whether larger entries mean nearer.
+        Whether the matrix holds similarities: larger entries are nearer.
     overwrite : bool, default=False
-        Whether the matrix may be used as room to work in.
+        Whether the matrix may be used as a buffer.
 
     Returns
     -------
     Tree
+        The merges.
 
     Examples
     --------
-    Rows on a line, the last of which stands for ten objects and draws the mean of its cluster:
+    Points on a line, the last of which stands for ten objects and dominates the mean of its cluster:
 
     >>> import numpy as np
     >>> from ultraspec.cluster.linkage import agglomerate
@@ -107,27 +111,36 @@ def agglomerate(
     if sizes.shape != (p,) or not (np.isfinite(sizes) & (sizes > 0)).all():
         raise ValueError(f"sizes must be {p} positive numbers, one for each row of the matrix.")
     usable = overwrite and matrix.dtype in (np.float32, np.float64) and matrix.flags.c_contiguous
-    room = matrix if usable else np.array(matrix, dtype=np.float32 if matrix.dtype == np.float32 else np.float64)
+    buffer = matrix if usable else np.array(matrix, dtype=np.float32 if matrix.dtype == np.float32 else np.float64)
     if similarity:
-        np.negative(room, out=room)
-    np.fill_diagonal(room, 0.0)
-    if not np.isfinite(room.sum(dtype=np.float64)):
+        np.negative(buffer, out=buffer)
+    np.fill_diagonal(buffer, 0.0)
+    if not np.isfinite(buffer.sum(dtype=np.float64)):
         raise ValueError("matrix must hold finite numbers: it has NaN or infinite entries.")
-    pairs, heights = np.empty((p - 1, 2), dtype=np.int64), np.empty(p - 1)
+    pairs = np.empty((p - 1, 2), dtype=np.int64)
+    heights = np.empty(p - 1)
     if p > 1:
-        kernels.chain_linkage(room, sizes.copy(), METHODS[method], pairs, heights)
-    tree = _in_order(pairs, heights, sizes)
+        kernels.chain_linkage(buffer, sizes.copy(), METHODS[method], pairs, heights)
+    tree = _sort_merges(pairs, heights, sizes)
     return Tree(tree.merges, -tree.heights, tree.sizes) if similarity else tree
 
 
-def _in_order(pairs: npt.NDArray[np.int64], heights: npt.NDArray[np.float64], sizes: npt.NDArray[np.float64]) -> Tree:
-    """Merges sorted by height; a stable sort keeps those of one row in order, as none is lower than one below it."""
+def _sort_merges(
+    pairs: npt.NDArray[np.int64], heights: npt.NDArray[np.float64], sizes: npt.NDArray[np.float64]
+) -> Tree:
+    """Sort merges of rows by height, and number their nodes.
+
+    No merge is lower than those below it, so after a stable sort each still comes after those below it.
+    """
     p = len(sizes)
     order = np.argsort(heights, kind="stable")
-    merges, counts = np.empty_like(pairs), np.empty(len(pairs))
-    nodes, totals = list(range(p)), sizes.tolist()  # which each row stands for by now
+    merges = np.empty_like(pairs)
+    merged_sizes = np.empty(len(pairs))
+    nodes = list(range(p))  # node that each row stands for now
+    totals = sizes.tolist()  # and its number of objects
     for t, (x, y) in enumerate(pairs[order].tolist()):
         merges[t] = sorted((nodes[x], nodes[y]))
         totals[x] += totals[y]
-        nodes[x], counts[t] = p + t, totals[x]
-    return Tree(merges, heights[order], counts)
+        nodes[x] = p + t
+        merged_sizes[t] = totals[x]
+    return Tree(merges, heights[order], merged_sizes)

@@ -121,7 +121,7 @@ class RepresentativeIndex:
         groups, owners = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
         to_owner = np.empty(n, dtype=np.float32)
         assign_direct(block, centers, groups, to_owner)
-        tile = search.tile_room(R)
+        tile = search.tile_buffer(R)
         best = np.empty((K, search.TILE), dtype=np.float32), np.empty((K + 1, search.TILE), dtype=np.int32)
         by_group = search.rows_by_key(groups, len(centers))
         search.nearest_in_group_tiles(block, *by_group, R, self.starts, tile, best[1][0], owners, to_owner)
