@@ -113,6 +113,12 @@ class TestEnds:
         assert code == 1
         assert "in broken" in err
 
+    def test_a_wrong_type_is_a_bug_unless_the_error_says_of_what(self, shell, monkeypatch):
+        monkeypatch.setattr(USPEC, "fit", lambda model, *_: model.get_params(1, 2, 3))
+        assert shell("fit", "x.npy", "-k", 3, "-q")[0] == 1
+        code, _, err = shell("fit", "x.npy", "-k", 3, "-q", "--ensemble", "--base-clusters", "5")
+        assert (code, err.count("--base-clusters must be a pair")) == (2, 1)
+
     def test_what_other_libraries_refuse_is_a_bug_of_ours(self, shell, monkeypatch):
         monkeypatch.setattr(USPEC, "fit", lambda *_: json.loads("{"))
         assert shell("fit", "x.npy", "-k", 3, "-q")[0] == 1

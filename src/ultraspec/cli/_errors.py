@@ -82,9 +82,9 @@ def describe_error(error: BaseException) -> str:
 
 def is_foreseen(error: BaseException) -> bool:
     """Tell whether an error is about the input or the machine: raised by this package or by the system."""
-    if isinstance(error, (OSError, MemoryError)):
+    if isinstance(error, (OSError, MemoryError, Diagnostic)):
         return True
-    return isinstance(error, (ValueError, TypeError, ImportError)) and _is_ours(error.__traceback__)
+    return isinstance(error, (ValueError, ImportError)) and _is_ours(error.__traceback__)
 
 
 def _is_ours(trace: TracebackType | None) -> bool:
