@@ -11,7 +11,7 @@ from tests.helpers.cases import SEEDS
 from tests.helpers.common import blobs, same_partition
 from ultraspec import USPEC, datasets, load, metrics, save
 from ultraspec.cluster.linkage import agglomerate
-from ultraspec.spectral import agreement
+from ultraspec.spectral.n_clusters import largest_fall
 
 
 def between(C, labels):
@@ -31,7 +31,7 @@ def test_largest_fall_is_its_definition(seed, p):
     C = np.random.default_rng(seed).random((p, p)) ** 3
     C = C + C.T
     tree = agglomerate(C, similarity=True)
-    k = agreement.largest_fall(tree)
+    k = largest_fall(tree)
     if p < 3:
         assert k == p
         return
@@ -45,7 +45,7 @@ def test_largest_fall_is_its_definition(seed, p):
 def test_no_more_than_fifty_clusters():
     """Two hundred pairs, all alike: the fall after the pairs is out of sight."""
     C = np.kron(np.eye(200), np.ones((2, 2)))
-    assert agreement.largest_fall(agglomerate(C, similarity=True)) <= 50
+    assert largest_fall(agglomerate(C, similarity=True)) <= 50
 
 
 def test_the_tree_sees_classes_that_touch():

@@ -15,8 +15,7 @@ import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from tests.helpers.common import blobs, documents, frames, python, same_partition
-from ultraspec import USPEC
-from ultraspec.spectral import representatives
+from ultraspec import USPEC, uspec
 
 AS_THEY_ARE = {"array": np.asarray, "sparse": scipy.sparse.csr_array}
 
@@ -126,7 +125,7 @@ def test_as_many_clusters_as_rows(n):
 
 def test_more_neighbors_than_representatives_are_refused():
     with raises(
-        "n_neighbors=7 is more than n_representatives=5: each row is tied to its nearest representatives. "
+        "n_neighbors=7 is more than n_representatives=5: each row has edges to its nearest representatives. "
         "Lower n_neighbors or raise n_representatives."
     ):
         USPEC(2, n_neighbors=7, n_representatives=5).fit(blobs()[0])
@@ -135,7 +134,7 @@ def test_more_neighbors_than_representatives_are_refused():
 def test_more_clusters_than_representatives_are_refused():
     with raises(
         "n_clusters=21 is more than n_representatives=20: clusters are groups of representatives. "
-        "Ask for fewer clusters, or raise n_representatives if X has so many rows."
+        "Ask for fewer clusters, or raise n_representatives if X has enough rows."
     ):
         USPEC(21, n_representatives=20).fit(blobs()[0])
 
@@ -392,13 +391,13 @@ def test_other_things_are_refused_by_fitted_models(model, method, X, message):
 @pytest.mark.parametrize("neighbors", ["approx", "exact"])
 @pytest.mark.parametrize("d", [3, 20])
 def test_a_representative_that_no_row_uses(monkeypatch, neighbors, d):
-    select = representatives.select
+    select = uspec.select_representatives
 
     def with_one_far_away(*args, **options):
         R = select(*args, **options)
         return np.vstack([R, np.full((1, d), 300, dtype=np.float32)])
 
-    monkeypatch.setattr(representatives, "select", with_one_far_away)
+    monkeypatch.setattr(uspec, "select_representatives", with_one_far_away)
     X, y = blobs(d=d)
     model = fit_quietly(X, neighbors=neighbors)
     far = model.representatives_[np.abs(model.representatives_).max(axis=1).argmax()]
@@ -412,16 +411,16 @@ def test_a_representative_that_no_row_uses(monkeypatch, neighbors, d):
 
 def test_a_graph_in_many_pieces_is_explained():
     X, y = blobs(k=12, n=1800)
-    with pytest.warns(UserWarning, match="The graph is in") as caught:
+    with pytest.warns(UserWarning, match="The graph has") as caught:
         model = USPEC(5, n_neighbors=4, n_representatives=200, random_state=0).fit(X)
     assert len(caught) == 1
     text = str(caught[0].message)
     for part in (
-        "The graph is in 12 pieces that share no edge",
+        "The graph has 12 connected components",
         "(rows: 150, 150, 150, 150, 150, ...; smallest 150)",
         "more than the 5 clusters",
-        "Faint edges (regularization=0.001) joined them",
-        "raise n_clusters if the pieces are real",
+        "Weak edges (regularization=0.001) connect them",
+        "raise n_clusters if the components are real",
         "raise n_neighbors (now 4)",
         "lower n_representatives (now 200)",
         "drop outliers",
@@ -433,7 +432,7 @@ def test_a_graph_in_many_pieces_is_explained():
 
 
 def test_a_graph_in_many_pieces_without_regularization():
-    with pytest.warns(UserWarning, match="regularization=0 leaves them apart, so which pieces share a cluster is arb"):
+    with pytest.warns(UserWarning, match="With regularization=0, which components share a cluster is arbitrary"):
         model = USPEC(5, regularization=0, random_state=0).fit(blobs(k=12, n=1800)[0])
     np.testing.assert_array_equal(np.unique(model.labels_), np.arange(5))
 
@@ -447,7 +446,7 @@ def test_as_many_pieces_as_clusters_are_fine():
 @pytest.mark.parametrize("method", ["fit", "fit_predict", "fit_transform"])
 def test_warnings_point_to_the_line_that_called(k, method):
     X = np.ones((50, 3)) if k == 3 else blobs(k=12)[0]
-    with pytest.warns(UserWarning, match=r"instead of|The graph is in") as caught:
+    with pytest.warns(UserWarning, match=r"instead of|The graph has") as caught:
         getattr(USPEC(k, random_state=0), method)(X)
     assert caught[0].filename == __file__
 
@@ -551,7 +550,7 @@ def test_a_fit_that_fails_leaves_the_model_before_it(bad):
     X, _ = blobs()
     model = USPEC(4, random_state=0).fit(X)
     labels = model.labels_.copy()
-    with pytest.raises(ValueError, match=r"NaN|cannot make"):
+    with pytest.raises(ValueError, match=r"NaN|cannot form"):
         model.fit(bad)
     np.testing.assert_array_equal(model.labels_, labels)
     np.testing.assert_array_equal(model.predict(X), labels)

@@ -117,7 +117,7 @@ def test_a_model_does_not_care_where_its_rows_were(tmp_path):
 def test_cut_uses_what_was_found(monkeypatch):
     model = USPEC(3, n_representatives=500, random_state=0).fit(chunked(X))
     there = USPEC(5, n_representatives=500, random_state=0).fit(chunked(X)).labels_.compute()
-    monkeypatch.setattr("ultraspec.spectral.model.embed", None)
+    monkeypatch.setattr("ultraspec.uspec.select_representatives", None)
     assert (model.cut(5).labels_.compute() == there).all()
     assert len(np.unique(model.cut(7, discretize="consensus").labels_.compute())) == 7
 
@@ -298,8 +298,8 @@ def test_nothing_as_long_as_the_data_comes_here(monkeypatch):
         return found
 
     monkeypatch.setattr(engine, "run_graph", count)
-    monkeypatch.setattr("ultraspec.spectral.discretize.SAMPLE_ROWS", 1_000)
-    monkeypatch.setattr("ultraspec.spectral.discretize.LARGE_SAMPLE", 2)
+    monkeypatch.setattr("ultraspec.spectral.embedding.SAMPLE_ROWS", 1_000)
+    monkeypatch.setattr("ultraspec.spectral.embedding.LARGE_SAMPLE", 2)
     sizes = {}
     for n in (20_000, 200_000):
         rows = datasets.generate("cc", n, random_state=0)[0]

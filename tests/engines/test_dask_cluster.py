@@ -101,7 +101,6 @@ class Killer(threading.Thread):
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_worker_killed_in_a_phase_changes_nothing(client, wanted, phase, monkeypatch):
-
     from ultraspec.engines import dask as engine
 
     for name in ("_map_chunk", "_fold_chunk", "_call"):  # so that there is time to be killed in

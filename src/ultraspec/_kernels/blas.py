@@ -28,6 +28,10 @@ class BlasGuard:
         self._finished = threading.Event()
         self._caller_limits: Any = None
 
+    def __reduce__(self) -> str:
+        """Pickle as a reference to the guard of the process."""
+        return "single_blas_thread"
+
     def __enter__(self) -> None:
         self.acquire()
 
