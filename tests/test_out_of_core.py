@@ -6,16 +6,13 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.helpers.common import python
 from ultraspec import USENC, USPEC, datasets
-from ultraspec.rows import ArrayRows, allocate_matrix, allocate_rows
+from ultraspec.rows import ArrayRows
 from ultraspec.spectral import embedding
 from ultraspec.spectral.edges import LazyEdges
 from ultraspec.spectral.neighbors import RepresentativeIndex
-from ultraspec.storage.spool import Spool, SpooledMatrix, as_array, matrix_columns
 
 
 @pytest.fixture
@@ -67,45 +64,16 @@ def test_usenc_labels_are_those_of_rows_in_memory(checkpoint, all_on_disk, tmp_p
         assert there.predict(X).tobytes() == here.labels_.tobytes()
 
 
-@settings(max_examples=50)
-@given(n=st.integers(0, 50), spans=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=8))
-def test_spool_is_an_array(n, spans):
-    columns, wanted = Spool.columns(n, 3, np.int16), np.zeros((n, 3), dtype=np.int16)
-    for number, (low, high) in enumerate(spans):
-        part = slice(min(low, high), max(low, high))
-        columns[number % 3][part] = wanted[part, number % 3] = number
-        assert (columns[number % 3][part] == wanted[part, number % 3]).all()
-    assert all((column[:] == wanted[:, j]).all() for j, column in enumerate(columns))
-    if n:
-        assert (columns[0].array(3) == wanted).all()
-        assert (columns[1].array() == wanted[:, 1]).all()
-
-
-def test_room_is_where_the_rows_are(monkeypatch):
-    rows = ArrayRows(np.zeros((100, 2)))
-    assert isinstance(allocate_rows(rows, np.int32), np.ndarray)
-    rows.in_memory = False
-    assert isinstance(allocate_rows(rows, np.int32), np.ndarray)  # small
-    monkeypatch.setattr("ultraspec.rows.results.MOST_MEMORY_BYTES", 399)
-    assert isinstance(allocate_rows(rows, np.int32), Spool)
-    matrix = allocate_matrix(rows, 5, np.uint8)
-    assert isinstance(matrix, SpooledMatrix)
-    values = np.arange(500).reshape(100, 5).astype(np.uint8)
-    matrix[10:60] = values[10:60]
-    assert (as_array(matrix)[10:60] == values[10:60]).all()
-    assert (matrix_columns(matrix)[2][10:60] == values[10:60, 2]).all()
-
-
-@pytest.mark.parametrize("room", [10**12, 7000 * 4 * 3])
-def test_neighbours_are_kept_in_a_file_where_there_is_room(room, all_on_disk, monkeypatch):
+@pytest.mark.parametrize("free", [10**12, 7000 * 4 * 3])
+def test_neighbours_are_kept_in_a_file_if_there_is_space(free, all_on_disk, monkeypatch):
     """Kept ids are measured again, others are searched again; the model lets go of them."""
     X = datasets.generate("cc", 7000, random_state=0)[0]
-    usage = type("Usage", (), {"free": room})()
+    usage = type("Usage", (), {"free": free})()
     monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
     measured, measure = [], RepresentativeIndex.measure
     monkeypatch.setattr(RepresentativeIndex, "measure", lambda *args: measured.append(1) or measure(*args))
     model = USPEC(3, n_representatives=200, random_state=0).fit(on_disk(X))
-    assert bool(measured) == (room == 10**12)
+    assert bool(measured) == (free == 10**12)
     assert model._fitted.edges.ids is None
     assert model.labels_.tobytes() == USPEC(3, n_representatives=200, random_state=0).fit(X).labels_.tobytes()
 
@@ -173,12 +141,6 @@ def test_a_checkpoint_behind_a_url(all_on_disk):
     with pytest.warns(UserWarning, match="member-0001.npz' is damaged"):
         assert (USENC(3, n_estimators=3, checkpoint=folder, **options).fit(X).labels_ == wanted).all()
     system.rm("/ultraspec-test", recursive=True)
-
-
-def test_too_little_room_for_temporary_files(monkeypatch):
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Usage", (), {"free": 1000})())
-    with pytest.raises(OSError, match=r"Storing results of 1,000 rows needs 0.00 GB .* TMPDIR"):
-        Spool.columns(1000, 1, np.int32)
 
 
 def test_labels_outlive_their_estimator(all_on_disk):

@@ -51,20 +51,23 @@ PYTHON = Notation()
 class Diagnostic(Exception):
     """Base class of errors and warnings that keep their data in attributes and build their message from them.
 
-    Subclasses are dataclasses, with ValueError, TypeError or UserWarning as a second base class. They can be pickled.
+    Subclasses are dataclasses, with ValueError, TypeError or UserWarning as a second base class, and implement
+    `_problem` and, if there is something to advise, `_advice`. They can be pickled.
     """
 
-    def problem(self, notation: Notation) -> str:
+    def problem(self, notation: Notation = PYTHON) -> str:
         """Return a sentence that says what is wrong."""
-        raise NotImplementedError
-
-    def advice(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return a sentence that says what to do, or an empty string."""
-        return ""
+        return self._problem(notation)
 
     def message(self, notation: Notation = PYTHON) -> str:
-        """Return the problem and the advice."""
-        return f"{self.problem(notation)} {self.advice(notation)}".rstrip()
+        """Return the problem and the advice what to do."""
+        return f"{self._problem(notation)} {self._advice(notation)}".rstrip()
+
+    def _problem(self, notation: Notation) -> str:
+        raise NotImplementedError
+
+    def _advice(self, notation: Notation) -> str:  # noqa: ARG002
+        return ""
 
     def __str__(self) -> str:
         return self.message()
@@ -97,14 +100,12 @@ class ParameterError(Diagnostic):
     alternatives: tuple[Any, ...] = ()
     hint: str = ""
 
-    def problem(self, notation: Notation) -> str:
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         kind = f" ({type(self.value).__name__})" if isinstance(self, TypeError) else ""
         allowed = " or ".join([self.expected, *map(repr, self.alternatives)])
         return f"{notation.parameter(self.parameter)} must be {allowed}, got {self.value!r}{kind}."
 
-    def advice(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return the hint."""
+    def _advice(self, notation: Notation) -> str:  # noqa: ARG002
         return self.hint
 
 

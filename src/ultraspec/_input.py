@@ -46,8 +46,7 @@ class FeatureCountMismatch(InvalidData):
     expected: int
     estimator: str
 
-    def problem(self, notation: Notation) -> str:
-        """Return a sentence that says what is wrong, in the words of scikit-learn."""
+    def _problem(self, notation: Notation) -> str:
         model = notation.estimator(self.estimator)
         return (
             f"{notation.data} has {self.n_features} features, but {model} is expecting {self.expected} features as "
@@ -70,8 +69,7 @@ class FeatureNamesMismatch(InvalidData):
     fitted: list[str]
     given: list[str]
 
-    def problem(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return a text that says what is wrong, in the words of scikit-learn."""
+    def _problem(self, notation: Notation) -> str:  # noqa: ARG002
         lines = ["The feature names should match those that were passed during fit."]
         for title, names in (
             ("unseen at fit time", sorted(set(self.given) - set(self.fitted))),
@@ -83,8 +81,7 @@ class FeatureNamesMismatch(InvalidData):
             lines.append("Feature names must be in the same order as they were in fit.")
         return "\n".join(lines)
 
-    def advice(self, notation: Notation) -> str:
-        """Return what to do."""
+    def _advice(self, notation: Notation) -> str:
         if set(self.given) == set(self.fitted):
             return ""
         columns = notation.argument("columns", ...)
@@ -106,8 +103,7 @@ class FeatureNamesIgnored(Diagnostic, UserWarning):
     estimator: str
     fitted_with_names: bool
 
-    def problem(self, notation: Notation) -> str:
-        """Return a sentence that says what was ignored, in the words of scikit-learn."""
+    def _problem(self, notation: Notation) -> str:
         has = "does not have valid feature names" if self.fitted_with_names else "has feature names"
         fitted = "with" if self.fitted_with_names else "without"
         return f"{notation.data} {has}, but {notation.estimator(self.estimator)} was fitted {fitted} feature names"

@@ -75,7 +75,7 @@ def shell(capsys, folder, monkeypatch):
     ("name", "says"),
     [
         ("missing.npy", "no file"),
-        ("nothing", "neither Parquet files"),
+        ("nothing", "without Zarr or Parquet files"),
         ("empty.npy", "empty.npy is empty"),
         ("empty.csv", "empty.csv is empty"),
         ("empty.parquet", "empty.parquet is empty"),

@@ -70,7 +70,7 @@ def test_every_class_is_here():
     def below(kind):
         return {kind, *(leaf for child in kind.__subclasses__() for leaf in below(child))}
 
-    concrete = {kind for kind in below(Diagnostic) if kind.problem is not Diagnostic.problem}
+    concrete = {kind for kind in below(Diagnostic) if kind._problem is not Diagnostic._problem}
     assert {kind.__name__ for kind in concrete} - {"ParameterError"} == {type(error).__name__ for error in EVERY}
 
 

@@ -50,10 +50,10 @@ def test_unknown_kinds_list_the_known_ones(tmp_path):
 def test_folders_without_rows(tmp_path):
     for name in ("folder", "x.npy", "x.parquet"):
         (tmp_path / name).mkdir()
-        refused(tmp_path / name, "a folder with neither")
+        refused(tmp_path / name, "a folder without Zarr or Parquet files")
     (tmp_path / "folder" / "_temporary").mkdir()
     frame(X).to_parquet(tmp_path / "folder" / "_temporary" / "x.parquet")
-    refused(tmp_path / "folder", "a folder with neither")
+    refused(tmp_path / "folder", "a folder without Zarr or Parquet files")
     (tmp_path / "x.zarr").mkdir()
     refused(tmp_path / "x.zarr", "cannot be read as a Zarr folder")
     with pytest.raises(TypeError):

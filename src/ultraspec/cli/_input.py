@@ -14,9 +14,6 @@ from ultraspec.cli._screen import Screen
 if TYPE_CHECKING:
     from ultraspec.rows import Rows
 
-SLOW = (".csv", ".tsv", ".gz")  # read completely on opening
-NAMED = (*SLOW, ".parquet", ".pq", ".parq")
-
 
 @dataclass(frozen=True)
 class DataFile:
@@ -45,18 +42,18 @@ class DataFile:
         fitted : list of str, optional
             Feature names of a model, which select the columns of a table unless the user chose some.
         """
-        path = self.path.expanduser()
-        slow = path.suffix.lower() in SLOW and path.is_file()
-        with screen.reading(path) if slow else nullcontext():
-            return self._open_chosen(path, fitted)
+        from ultraspec.rows import find_format
 
-    def _open_chosen(self, path: Path, fitted: Sequence[str] | None) -> Rows:
+        kind = find_format(self.path)
+        has_names = kind.is_table and self.header is not False
+        with screen.reading(self.path.expanduser()) if kind.slow_to_open else nullcontext():
+            return self._open_chosen(fitted if has_names else None)
+
+    def _open_chosen(self, fitted: Sequence[str] | None) -> Rows:
         from ultraspec._checks import join_names
         from ultraspec.rows import ColumnNotFound
 
-        columns = self.columns
-        if columns is None and fitted is not None and self._is_table(path):
-            columns = fitted
+        columns = fitted if self.columns is None else self.columns
         try:
             return self._open(columns)
         except ColumnNotFound as error:
@@ -77,11 +74,6 @@ class DataFile:
             delimiter=self.delimiter,
             decimal=self.decimal,
         )
-
-    def _is_table(self, path: Path) -> bool:
-        if path.is_dir():
-            return any(file.suffix.lower() in NAMED for file in path.rglob("*.*"))
-        return path.suffix.lower() in NAMED and self.header is not False
 
     def options(self) -> list[str]:
         """Write the options that read the file in the same way."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ultraspec._checks import PYTHON
 from ultraspec.reproduce import declarations
 from ultraspec.reproduce.dataset_cache import CachedDataset, cache_name, prepare, read_file
 from ultraspec.reproduce.declarations import DATASETS, METHODS, TABLES, Dataset, Method, Run, Table
@@ -176,7 +175,7 @@ def custom_dataset(text: str) -> Dataset:
         read_file(text)
     except InvalidSelection as error:  # whose advice is about parameters of open_rows
         rule = "In --data FILE:LABEL, all columns but LABEL are features (of an .npz file: the only 2-d array)."
-        raise ValueError(f"--data {text}: {error.problem(PYTHON)} {rule}") from error
+        raise ValueError(f"--data {text}: {error.problem()} {rule}") from error
     except ValueError as error:
         raise ValueError(f"--data {text}: {error}") from error
     path, label = split_column(text)

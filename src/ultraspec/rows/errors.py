@@ -36,12 +36,10 @@ class InvalidFile(InvalidData):
     reason: str
     hint: str = ""
 
-    def problem(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         return f"{self.path} {self.reason}."
 
-    def advice(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return the hint."""
+    def _advice(self, notation: Notation) -> str:
         return self.hint
 
 
@@ -60,12 +58,10 @@ class UnknownFormat(InvalidData):
     path: Path
     known: Sequence[str]
 
-    def problem(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         return f"{self.path} has an unknown format."
 
-    def advice(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return the known formats."""
+    def _advice(self, notation: Notation) -> str:
         return f"Known formats are {', '.join(self.known)}."
 
 
@@ -87,8 +83,7 @@ class UnreadableFile(InvalidData):
     kind: str
     reason: str
 
-    def problem(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         return (
             f"{self.path} cannot be read as {self.kind}; it may be damaged, incomplete or of another format. "
             f"{self.reason}"
@@ -116,12 +111,10 @@ class MalformedCsv(InvalidData):
     options: Mapping[str, str] = field(default_factory=dict)
     hint: str = ""
 
-    def problem(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         return f"{self.path} {self.reason}."
 
-    def advice(self, notation: Notation) -> str:
-        """Return the options that may help, or the hint."""
+    def _advice(self, notation: Notation) -> str:
         if not self.options:
             return self.hint
         return f"Try {' and '.join(notation.argument(name, value) for name, value in self.options.items())}."
@@ -145,12 +138,10 @@ class OptionNotApplicable(InvalidData):
     value: Any
     path: Path
 
-    def problem(self, notation: Notation) -> str:
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         return f"{notation.argument(self.option, self.value)} does not apply to {self.path}."
 
-    def advice(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return what to do."""
+    def _advice(self, notation: Notation) -> str:
         return "Leave it out."
 
 
@@ -175,16 +166,14 @@ class ColumnNotFound(InvalidSelection):
     known: list[str] | None
     n_columns: int
 
-    def problem(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         if not isinstance(self.column, str):
             return f"{self.path} has no column {self.column}."
         if self.known is None:
             return f"{self.path} has no column names, so {self.column!r} cannot be found."
         return f"{self.path} has no column named {self.column!r}."
 
-    def advice(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return the columns to choose from."""
+    def _advice(self, notation: Notation) -> str:
         if self.known is not None and isinstance(self.column, str):
             return f"Choose by name or number from {join_names(self.known)}."
         return f"Choose by numbers from 0 to {self.n_columns - 1}."
@@ -208,12 +197,10 @@ class AmbiguousColumn(InvalidSelection):
     path: Path
     known: list[str]
 
-    def problem(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         return f"{self.path} has more than one column named {self.column!r}."
 
-    def advice(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return how to choose columns."""
+    def _advice(self, notation: Notation) -> str:
         return f"Choose by number: the columns are {join_names(self.known)}."
 
 
@@ -235,8 +222,7 @@ class ArrayNotFound(InvalidSelection):
     path: Path
     known: Mapping[str, Any]
 
-    def problem(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         what = "2-d array of numbers" if self.array is None else f"array {self.array!r}"
         return f"{self.path} has no {what}. {_list_arrays(self.known)}"
 
@@ -256,12 +242,10 @@ class AmbiguousArray(InvalidSelection):
     path: Path
     known: Mapping[str, Any]
 
-    def problem(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         return f"{self.path} has more than one 2-d array of numbers. {_list_arrays(self.known)}"
 
-    def advice(self, notation: Notation) -> str:
-        """Return how to choose an array."""
+    def _advice(self, notation: Notation) -> str:
         return f"Choose one with {notation.argument('array', ...)}"
 
 
@@ -288,15 +272,13 @@ class NotNumeric(InvalidSelection):
     numeric: list[Any]
     path: Path | None = None
 
-    def problem(self, notation: Notation) -> str:
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         shown = ", ".join(f"{name!r} ({kind})" for name, kind in list(self.columns.items())[:MOST_SHOWN])
         more = f" and {len(self.columns) - MOST_SHOWN} more" if len(self.columns) > MOST_SHOWN else ""
         plural = "s" if len(self.columns) > 1 else ""
         return f"{notation.data if self.path is None else self.path}: column{plural} {shown}{more} must hold numbers."
 
-    def advice(self, notation: Notation) -> str:
-        """Return the columns to choose instead."""
+    def _advice(self, notation: Notation) -> str:
         if not self.numeric:
             return "Convert these to numbers first."
         numeric = notation.argument("columns", self.numeric) if self.path is not None else ""
@@ -322,14 +304,12 @@ class InconsistentFiles(InvalidSelection):
     columns: list[str]
     difference: str
 
-    def problem(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         return f"The files of a folder must have the same columns, but {self.difference}."
 
-    def advice(self, notation: Notation) -> str:
-        """Return what to do."""
+    def _advice(self, notation: Notation) -> str:
         columns = notation.argument("columns", ...)
-        return f"Choose with {columns} those that hold numbers in all of them, or move other files elsewhere."
+        return f"Choose columns that hold numbers in all of them ({columns}), or move other files elsewhere."
 
 
 @dataclass(eq=False)
@@ -350,13 +330,11 @@ class NotFinite(InvalidData):
     column: str | int
     row: int
 
-    def problem(self, notation: Notation) -> str:
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         what = "NaN" if self.value != self.value else "infinity (inf)"
         return f"{notation.data} contains {what} in column {self.column!r}, row {self.row}."
 
-    def advice(self, notation: Notation) -> str:
-        """Return what to do."""
+    def _advice(self, notation: Notation) -> str:
         example = notation.python(" (for example with sklearn.impute.SimpleImputer)")
         return f"Drop or impute such rows first{example}."
 
@@ -373,12 +351,10 @@ class ValuesTooLarge(InvalidData):
 
     largest: float
 
-    def problem(self, notation: Notation) -> str:
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         return f"{notation.data} contains values beyond {self.largest:.0e}, whose differences and means overflow."
 
-    def advice(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return what to do."""
+    def _advice(self, notation: Notation) -> str:
         return "Divide all values by a constant first: a common factor changes no result."
 
 
@@ -394,13 +370,11 @@ class ZeroRow(InvalidData):
 
     row: int
 
-    def problem(self, notation: Notation) -> str:
-        """Return a sentence that says what is wrong."""
+    def _problem(self, notation: Notation) -> str:
         metric = notation.argument("metric", "cosine")
         return f"Row {self.row} of {notation.data} is all zeros, so its direction is undefined under {metric}."
 
-    def advice(self, notation: Notation) -> str:
-        """Return what to do."""
+    def _advice(self, notation: Notation) -> str:
         return f"Drop such rows or use {notation.argument('metric', 'euclidean')}."
 
 
@@ -416,15 +390,13 @@ class IndexGuessed(Diagnostic, UserWarning):
 
     path: Path
 
-    def problem(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return a sentence that says what was guessed."""
+    def _problem(self, notation: Notation) -> str:
         return (
             f"{self.path}: the first column has no name, so it was taken for the row numbers that pandas writes, and "
             "left out."
         )
 
-    def advice(self, notation: Notation) -> str:
-        """Return how to read the column."""
+    def _advice(self, notation: Notation) -> str:
         return f"To read it too, choose columns by number, as in {notation.argument('columns', [0, 1])}."
 
 
@@ -446,12 +418,10 @@ class HeaderGuessed(Diagnostic, UserWarning):
     line: str
     header: bool
 
-    def problem(self, notation: Notation) -> str:  # noqa: ARG002
-        """Return a sentence that says what was guessed."""
+    def _problem(self, notation: Notation) -> str:
         taken = "names" if self.header else "the first row"
         return f"{self.path}: the first line ({self.line}) holds integers and was taken for {taken}."
 
-    def advice(self, notation: Notation) -> str:
-        """Return how to state what the first line is."""
+    def _advice(self, notation: Notation) -> str:
         wrong, right = (notation.argument("header", value) for value in (not self.header, self.header))
         return f"If that is wrong, pass {wrong}; if it is right, {right} silences this warning."

@@ -26,6 +26,8 @@ class Format:
 
     Attributes
     ----------
+    name : str
+        Name for messages.
     suffixes : tuple of str
         Ends of file names, in lower case.
     open : callable
@@ -36,31 +38,38 @@ class Format:
         Options of `ultraspec.open_rows` that apply.
     is_table : bool
         Whether columns have names.
+    slow_to_open : bool
+        Whether files are read completely on opening, so that progress is shown.
     is_folder : callable, optional
         Returns whether a folder is of this format.
     """
 
+    name: str
     suffixes: tuple[str, ...]
     open: Callable[..., Rows]
     description: str
     options: tuple[str, ...] = ()
     is_table: bool = False
+    slow_to_open: bool = False
     is_folder: Callable[[Path], bool] | None = None
 
 
 # Folders are of the first format that they match.
 FORMATS = (
-    Format((".npy",), NpyRows, "a 2-d array"),
-    Format((".npz",), open_npz, "a 2-d array, or a matrix saved by `scipy.sparse.save_npz`", ("array",)),
+    Format("NumPy", (".npy",), NpyRows, "a 2-d array"),
+    Format("NumPy", (".npz",), open_npz, "a 2-d array, or a matrix saved by `scipy.sparse.save_npz`", ("array",)),
     Format(
+        "CSV",
         (".csv", ".csv.gz", ".tsv", ".tsv.gz"),
         CsvRows,
         "a table as text; read completely on opening, see the notes",
         ("header", "delimiter", "decimal"),
         is_table=True,
+        slow_to_open=True,
     ),
-    Format((".h5", ".hdf5"), open_hdf5, "a 2-d dataset", ("array",)),
+    Format("HDF5", (".h5", ".hdf5"), open_hdf5, "a 2-d dataset", ("array",)),
     Format(
+        "Zarr",
         (".zarr",),
         open_zarr,
         "a folder with a 2-d array, or the only one in a group; format 2 or 3",
@@ -68,6 +77,7 @@ FORMATS = (
         is_folder=is_zarr_folder,
     ),
     Format(
+        "Parquet",
         PARQUET_SUFFIXES,
         open_parquet,
         "a table; also a folder of them, with subfolders, in the order of their names",
@@ -96,10 +106,11 @@ def find_format(path: str | os.PathLike[str]) -> Format:
     """Return the format of a file or folder, by its name; raise if it does not exist, is empty or unknown."""
     file = Path(path).expanduser().absolute()
     if file.is_dir():
-        for kind in FORMATS:
-            if kind.is_folder is not None and kind.is_folder(file):
+        folders = {kind: kind.is_folder for kind in FORMATS if kind.is_folder is not None}
+        for kind, is_folder in folders.items():
+            if is_folder(file):
                 return kind
-        raise InvalidFile(file, "is a folder with neither Parquet files (*.parquet) nor a Zarr array in it")
+        raise InvalidFile(file, f"is a folder without {' or '.join(kind.name for kind in folders)} files")
     if not file.exists():
         raise FileNotFoundError(f"There is no file {file}.")
     if not file.is_file():
