@@ -22,7 +22,7 @@ from ultraspec.cluster.points import FEW_FEATURES
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral.neighbors import RepresentativeIndex
-from ultraspec.spectral.representatives import select
+from ultraspec.spectral.representatives import select_representatives
 
 RATIOS: list[Ratio] = [
     ("CG-10M", "cg", 10_000_000, 11, lambda k: KMeans(k, n_init=1, random_state=0), 0.5),
@@ -106,7 +106,7 @@ def peak(result: dict[str, Any]) -> None:
         n, d = X.shape
         for exact in (False, True):
             with ThreadEngine(None) as engine:
-                R = select(ArrayRows(X), 1000, "hybrid", 10, random, engine)
+                R = select_representatives(ArrayRows(X), 1000, "hybrid", 10, "euclidean", random, engine)
                 index = RepresentativeIndex.build(R, 5, 10, exact, random, engine)
                 rows = ArrayRows(X)
 

@@ -30,11 +30,15 @@ from ultraspec._checks import seed_sequence
 from ultraspec._input import open_input
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.spectral import agreement as labelings
-from ultraspec.spectral import transfer_cut
-from ultraspec.spectral.edges import Edges
-from ultraspec.spectral.model import CLEAR_STEP, GraphOptions, LabelOptions, divide, embed
+from ultraspec.spectral.discretize import DISCRETIZATIONS
+from ultraspec.spectral.edges import Edges, connect
+from ultraspec.spectral.n_clusters import CLEAR_STEP, MOST_AUTO_CLUSTERS, eigensteps, largest_eigengap
+from ultraspec.spectral.neighbors import RepresentativeIndex
+from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.partition import VotePartition, label_all
-from ultraspec.spectral.preprocess import PreparedRows
+from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
+from ultraspec.spectral.representatives import count_representatives, select_representatives
+from ultraspec.spectral.transfer_cut import Spectrum, reduce_graph, transfer_cut
 
 SMALL = {
     "iris": small_sets.load_iris,
@@ -79,7 +83,7 @@ FAMILIES = {
     "held out": list(HELD_OUT),
     "KEEL": [f"keel {name}" for name in KEEL],
 }
-MOST_CLUSTERS = transfer_cut.MOST_AUTO_CLUSTERS
+MOST_CLUSTERS = MOST_AUTO_CLUSTERS
 AGAIN = 3  # clusterings of each kind that stability is taken from
 MARGIN = 1.1  # "consensus" may cut so much more than "kmeans"
 
@@ -115,31 +119,38 @@ def read_keel(name: str, folder: Path | None) -> tuple[np.ndarray, np.ndarray]:
 
 def run(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> dict[str, Any]:
     """Scores and criteria of one graph."""
-    model, seeds, known = USPEC(k, random_state=seed), seed_sequence(seed).spawn(4), y >= 0
-    rows = open_input(model, X, reset=True)
+    known = y >= 0
+    seeds = seed_sequence(seed).spawn(4)
+    rngs = [np.random.default_rng(each) for each in seeds]
+    rows = open_input(USPEC(k), X, reset=True)
     result: dict[str, Any] = {"k": k, "scores": {}, "criteria": {}}
     with ThreadEngine(1) as engine:
-        space = model._survey(rows, seeds[0], engine)
-        options = GraphOptions.of(model)
-        found = embed(PreparedRows(rows, space), options, k, max(60, 2 * k), seeds[1:3], engine)
-        spectrum, W, p = found.spectrum, found.graph.affinity, len(found.graph.affinity)
-        weights, places = labelings.shares(spectrum), found.index.representatives.astype(np.float64)
+        prepared = PreparedRows(rows, Preprocessor.fit(rows, "euclidean", rngs[0], engine))
+        p = count_representatives(rows.n_rows, 1000, k, 5)
+        R = select_representatives(prepared, p, "hybrid", 10, "euclidean", rngs[1], engine)
+        index = RepresentativeIndex.build(R, 5, 10, False, rngs[2], engine)
+        edges = connect(prepared, index, engine)
+        graph = reduce_graph(edges, len(R), prepared, engine)
+        spectrum = transfer_cut(graph, max(60, 2 * k), 1e-3, index.representatives)
+        W, p = graph.affinity, len(R)
+        weights, places = labelings.degree_shares(spectrum), index.representatives.astype(np.float64)
         own = Edges(np.arange(p, dtype=np.uint16)[:, None], np.ones((p, 1), dtype=np.float32))
 
         def score(how: str, partition: Any) -> Any:
             labels = np.empty(len(y), dtype=np.int32)
-            partition = label_all(found.edges, partition, labels, engine)
+            partition = label_all(edges, partition, labels, engine)
             pair = metrics.nmi(y[known], labels[known]), metrics.ari(y[known], labels[known])
             result["scores"][how] = [round(100 * value, 2) for value in pair]
             return partition.label(own)
 
         def groups_of(how: str, chance: np.random.Generator) -> np.ndarray:
             if how == "kmeans":
-                return labelings.by_kmeans(spectrum, k, 1, 100, chance, engine)[0]
-            return labelings.by_agreement(spectrum, k, chance, engine).cut(k)
+                return labelings.cluster_representatives(spectrum, k, 1, 100, chance, engine)[0]
+            return labelings.agreement_tree(spectrum, k, chance, engine).cut(k)
 
         for how in ("kmeans", "representatives", "consensus"):
-            partition = divide(spectrum, found.edges, k, LabelOptions(how, 3, 100), seeds[3], engine)[0]
+            options = LabelOptions(3, 100, seeds[3])
+            partition = DISCRETIZATIONS[how].divide(spectrum, edges, k, options, engine)[0]
             labels = score(how, partition)
             if how != "representatives":
                 again = [groups_of(how, np.random.default_rng(i)) for i in range(AGAIN)]
@@ -154,18 +165,18 @@ def run(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> dict[str, Any]:
         for how in ("linked", "border"):
             score(how, VotePartition(spectrum, link(C, W, weights, k, how), k))
         result["auto"] = suggestions(
-            spectrum, weights, labelings.by_agreement(spectrum, 1, np.random.default_rng(seeds[3]), engine)
+            spectrum, weights, labelings.agreement_tree(spectrum, 1, np.random.default_rng(seeds[3]), engine)
         )
     return result
 
 
-def suggestions(spectrum: transfer_cut.Spectrum, weights: np.ndarray, tree: Any) -> dict[str, int]:
+def suggestions(spectrum: Spectrum, weights: np.ndarray, tree: Any) -> dict[str, int]:
     """Numbers of clusters that eigenvalues and merge heights suggest."""
     top = np.maximum(tree.heights[::-1], 0.0)[:MOST_CLUSTERS]  # the last merge first: top[j] leaves j + 1 clusters
     made, lost = top[1:], top[:-1]
     sides = np.concatenate([weights, tree.sizes])[tree.merges[::-1]][: len(lost)].min(axis=1)
     found = {
-        "eigengap": transfer_cut.largest_eigengap(spectrum.eigenvalues, 1e-3),
+        "eigengap": largest_eigengap(spectrum.eigenvalues, 1e-3),
         "gap": 2 + int(np.argmax(made - lost)),
     }
     for add in (0.001, 0.01, 0.1, 0.3):
@@ -173,7 +184,7 @@ def suggestions(spectrum: transfer_cut.Spectrum, weights: np.ndarray, tree: Any)
         found[f"ratio, {add} added"] = 2 + int(np.argmax(growth))
         if add == 0.1:
             found["ratio, 0.1 added, by mass"] = 2 + int(np.argmax(growth * np.sqrt(sides)))
-    clear = transfer_cut.eigensteps(spectrum.eigenvalues, 1e-3).max() > CLEAR_STEP
+    clear = eigensteps(spectrum.eigenvalues, 1e-3).max() > CLEAR_STEP
     found["eigengap if threefold, else ratio, 0.1 added"] = found["eigengap" if clear else "ratio, 0.1 added"]
     return found
 

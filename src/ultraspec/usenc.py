@@ -23,7 +23,7 @@ from ultraspec.ensemble.members import (
     base_labels,
     generate_members,
     label_members,
-    prepare,
+    prepare_rows,
 )
 from ultraspec.ensemble.methods import CONSENSUS_METHODS
 from ultraspec.ensemble.predict import EnsembleModel
@@ -226,7 +226,7 @@ class USENC(RowEstimator):
             with phase("survey"):  # check the rows and choose the scale of float32
                 names = getattr(self, "feature_names_in_", None)
                 preprocessor = Preprocessor.fit(rows, self.metric, np.random.default_rng(seeds[0]), engine, names)
-                prepared = prepare(rows, preprocessor, engine)
+                prepared = prepare_rows(rows, preprocessor, engine)
 
             with phase("members"):  # section 3.2.1, ensemble generation
                 member_seeds = seeds[1].spawn(self.n_estimators)

@@ -49,7 +49,7 @@ def test_shared_members_give_the_estimators_own_labels(tmp_path, method, monkeyp
         model = getattr(baselines, method)(4, n_estimators=m, random_state=3, n_jobs=1).fit(X)
         assert (found["labels"] == model.labels_).all()
         assert found["seconds"] > found["consensus_seconds"] > 0
-    monkeypatch.setattr(member_cache, "generate_members", None)  # no more are made
+    monkeypatch.setattr(member_cache, "generate_kmeans_members", None)  # no more are made
     again = worker._fit_shared(task(tmp_path, "SEC", 8), X)
     assert again["seconds"] > again["consensus_seconds"]
 

@@ -1,6 +1,6 @@
 """Base of the ensemble baselines: k-means generates the base clusterings, and a consensus method combines them.
 
-`generate_members` and `combine_labels` are the two halves of a fit, for programs that run them separately.
+`generate_kmeans_members` and `combine_labels` are the two halves of a fit, for programs that run them separately.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble import microclusters
 from ultraspec.ensemble.consensus import warn_if_single
 from ultraspec.ensemble.label_matrix import read_label_matrix, warn_if_transposed
-from ultraspec.ensemble.members import prepare
+from ultraspec.ensemble.members import prepare_rows
 from ultraspec.rows import Rows
 from ultraspec.spectral.preprocess import Preprocessor
 from ultraspec.storage.spool import as_array
@@ -50,8 +50,8 @@ class EnsembleBaseline(Baseline):
         engine: ThreadEngine,
     ) -> ConsensusLabels:
         with engine.reporter.phase("members"):
-            prepared = prepare(rows, space, engine)
-            base_labels = generate_members(self, prepared, seeds[0].spawn(self.n_estimators), engine)
+            prepared = prepare_rows(rows, space, engine)
+            base_labels = generate_kmeans_members(self, prepared, seeds[0].spawn(self.n_estimators), engine)
             del prepared  # the consensus may need the memory
         with engine.reporter.phase("consensus"):
             consensus = combine_labels(self, base_labels, seeds[1], engine)
@@ -59,7 +59,7 @@ class EnsembleBaseline(Baseline):
         return consensus
 
 
-def generate_members(
+def generate_kmeans_members(
     model: EnsembleBaseline, rows: Rows, seeds: Sequence[np.random.SeedSequence], engine: ThreadEngine
 ) -> Any:
     """Cluster prepared rows by k-means, once per seed, with the parameters of an ensemble estimator.

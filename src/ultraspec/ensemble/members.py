@@ -132,7 +132,7 @@ def reduce_range(
     return min(most, max(1, most * low // high, n_clusters)), most
 
 
-def prepare(rows: Rows, preprocessor: Preprocessor, engine: ThreadEngine) -> Rows:
+def prepare_rows(rows: Rows, preprocessor: Preprocessor, engine: ThreadEngine) -> Rows:
     """Return preprocessed rows: small dense rows are preprocessed now, others whenever a block is read."""
     prepared = PreparedRows(rows, preprocessor)
     if rows.sparse or rows.remote or rows.n_rows * rows.n_features * 4 > PREPARED_BYTES:

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._checks import seed_sequence
-from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine_labels, generate_members
+from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine_labels, generate_kmeans_members
 from ultraspec.engines.memory import peak_bytes
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.ensemble.members import prepare
+from ultraspec.ensemble.members import prepare_rows
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral.preprocess import Preprocessor
 from ultraspec.storage.atomic import write_atomically
@@ -81,9 +81,9 @@ def _write_batches(estimator: EnsembleBaseline, X: Array, folder: Path, first: i
         clock, cpu = time.perf_counter(), time.process_time()
         rows = ArrayRows(X)
         preprocessor = Preprocessor.fit(rows, "euclidean", np.random.default_rng(survey_seed), engine)
-        prepared = prepare(rows, preprocessor, engine)
+        prepared = prepare_rows(rows, preprocessor, engine)
         for low in range(first, m, step):
-            labels = as_array(generate_members(estimator, prepared, seeds[low : low + step], engine))
+            labels = as_array(generate_kmeans_members(estimator, prepared, seeds[low : low + step], engine))
             name = f"members-{low:03d}"
             facts = {
                 "file": f"{name}.npy",
