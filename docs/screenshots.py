@@ -20,7 +20,7 @@ SHOTS = {  # from the top of one element to the bottom of another
     "report-top": ("body", ".card:has(#map)"),
     "report-eigenvalues": (".pair", ".pair"),
     "report-graph": (".card:has(#graph)", ".card:has(#graph)"),
-    "report-ensemble": (".card:has(#levels)", ".card:has(#agreement)"),
+    "report-ensemble": (".card:has(#confidence-all)", ".card:has(#agreement)"),
 }
 MARGIN = 8
 

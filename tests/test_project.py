@@ -127,6 +127,6 @@ def test_registries_that_contributing_names_exist():
     assert all(isinstance(each, Method) for each in METHODS)
     assert issubclass(FileRows, Rows)
     assert FORMATS
-    assert figures.Survey
-    assert figures.ALL
+    assert figures.FigureData
+    assert figures.PARTS
     assert "EAC" in baselines

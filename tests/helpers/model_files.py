@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import struct
+import tempfile
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from tests.helpers.common import blobs
-from ultraspec import USENC, USPEC, load
+from ultraspec import USENC, USPEC, load, save
 from ultraspec.persistence import container
 from ultraspec.persistence.model_files import ModelFileError
 
@@ -27,6 +28,13 @@ def ensemble(**options):
 @functools.cache
 def fitted(kind):
     return (USPEC(4, **SMALL) if kind == "USPEC" else ensemble()).fit(X)
+
+
+def as_loaded(model):
+    """Save and load a model."""
+    with tempfile.TemporaryDirectory() as folder:
+        save(model, f"{folder}/m.ultraspec")
+        return load(f"{folder}/m.ultraspec")
 
 
 def same(one, other, rows):

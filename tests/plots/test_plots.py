@@ -1,4 +1,4 @@
-"""The report's figures as matplotlib axes."""
+"""The figures of the report as matplotlib axes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from tests.helpers.common import blobs
+from tests.helpers.model_files import as_loaded
 from ultraspec import USENC, USPEC, datasets, plots
-from ultraspec.figures import source
+from ultraspec.figures import labeled_rows
 
 matplotlib.use("Agg")
 
@@ -95,8 +96,8 @@ def test_points_and_rasters_show_the_clusters(rings, monkeypatch):
     assert [text.get_text() for text in points.texts] == ["0", "1", "2"]
     sizes = [text.get_text() for text in points.get_legend().get_texts()]
     assert sizes == [f"{i}  ({n:,})" for i, n in enumerate(np.bincount(model.labels_))]
-    monkeypatch.setattr(source, "SAMPLE_ROWS", 1000)
-    monkeypatch.setattr(source, "LEAST_SAMPLE", 1000)
+    monkeypatch.setattr(labeled_rows, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(labeled_rows, "LEAST_SAMPLE", 1000)
     raster = plots.clusters(model, X)
     (image,) = raster.images
     assert not raster.collections
@@ -138,9 +139,7 @@ def test_confidence_adds_up(ensemble):
 
 
 def test_models_from_files_need_rows(ensemble):
-    model, X = copy.copy(ensemble[0]), ensemble[1]
-    for name in ("labels_", "base_labels_", "confidence_"):
-        delattr(model, name)
+    model, X = as_loaded(ensemble[0]), ensemble[1]
     for plot in (plots.sizes, plots.confidence, plots.agreement):
         with pytest.raises(ValueError, match="Pass the rows X"):
             plot(model)

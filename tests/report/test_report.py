@@ -7,6 +7,7 @@ import copy
 import html
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -16,10 +17,18 @@ from sklearn.datasets import load_digits
 from tests.helpers.browser import Visit, open_browser
 from tests.helpers.common import blobs, documents
 from ultraspec import USENC, USPEC, datasets, metrics, open_rows, report
-from ultraspec.figures import Survey, Tally, eigengap, source, survey
-from ultraspec.report import _data, _notes, _run
+from ultraspec.figures import RowCounts, compute_figures, eigengap, labeled_rows
+from ultraspec.report._diagnostics import diagnose
+from ultraspec.report._provenance import code_lines
+from ultraspec.report._script_data import variable_length
 
-FIGURES = {"#eigen": "circle", "#sizes": ".bar", "#levels": ".bar", "#spread": "circle", "#agreement": ".bar"}
+FIGURES = {
+    "#eigen": "circle",
+    "#sizes": ".bar",
+    "#confidence-all": ".bar",
+    "#confidence-by-cluster": "circle",
+    "#agreement": ".bar",
+}
 
 
 def page_data(path):
@@ -50,8 +59,8 @@ def pages(rings, ensemble, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     found = {"points": report.write(*rings, folder / "points.html")}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "SAMPLE_ROWS", 1500)
-        patch.setattr(source, "LEAST_SAMPLE", 1500)
+        patch.setattr(labeled_rows, "SAMPLE_ROWS", 1500)
+        patch.setattr(labeled_rows, "LEAST_SAMPLE", 1500)
         found["raster"] = report.write(*ensemble, folder / "raster.html")
     X = documents(600)[0]
     model = USENC(4, n_estimators=4, metric="cosine", random_state=0).fit(X)
@@ -85,12 +94,14 @@ def test_the_file_is_replaced_whole(rings, tmp_path):
 
 def test_bad_paths_are_refused(rings, tmp_path):
     (tmp_path / "there.html").write_text("mine")
+    assert not report.is_page(tmp_path / "there.html")
     with pytest.raises(FileExistsError, match="overwrite is False"):
         report.write(*rings, tmp_path / "there.html", overwrite=False)
     with pytest.raises(FileExistsError, match="is no report of ultraspec; pass overwrite=True"):
         report.write(*rings, tmp_path / "there.html")
     assert (tmp_path / "there.html").read_text() == "mine"
     report.write(*rings, tmp_path / "there.html", overwrite=True)
+    assert report.is_page(tmp_path / "there.html")
     assert report.write(*rings, tmp_path / "there.html", title="Again")  # a page replaces a page
     assert "Again" in (tmp_path / "there.html").read_text(encoding="utf-8")
     with pytest.raises(IsADirectoryError, match="is a folder"):
@@ -137,7 +148,7 @@ def test_a_raster_is_in_the_page_instead_of_points(ensemble, pages):
     data = page_data(pages["raster"])["map"]
     assert "xy" not in data
     places = np.cumsum(decode(unpacked(data["steps"], np.uint8)))
-    counts = np.expm1(unpacked(data["levels"], np.uint8) / 255 * np.log1p(data["most"]))
+    counts = np.expm1(unpacked(data["counts"], np.uint8) / 255 * np.log1p(data["most"]))
     sums = np.bincount(places % 13, counts, minlength=13)
     np.testing.assert_allclose(sums, np.bincount(model.labels_), rtol=0.03)
     w, h = data["frame"]["cells"]
@@ -161,8 +172,8 @@ def decode(stream):
 
 def test_numbers_of_any_size_are_packed():
     numbers = np.array([0, 1, 127, 128, 16383, 16384, 2**21, 2**34, 5])
-    assert np.array_equal(decode(_data.seven_bits(numbers)), numbers)
-    assert len(_data.seven_bits(np.array([], dtype=np.int64))) == 0
+    assert np.array_equal(decode(variable_length(numbers)), numbers)
+    assert len(variable_length(np.array([], dtype=np.int64))) == 0
 
 
 def test_what_users_name_is_escaped(tmp_path):
@@ -188,13 +199,13 @@ def test_the_page_says_what_the_fit_took(rings, tmp_path):
     for expected in ("neighbors", "1 min 15 s", "3.00 GB", "250 ms"):
         assert expected in text
     model.fit_profile_ = {}
-    assert "does not tell what its fit took" in report.write(model, rings[1], tmp_path / "a.html").read_text("utf-8")
+    assert "has no <code>fit_profile_</code>" in report.write(model, rings[1], tmp_path / "a.html").read_text("utf-8")
 
 
 def test_the_code_repeats_the_run(ensemble):
     model, X = ensemble
     scope = {"X": X}
-    exec(_run.code_lines(model), scope)
+    exec(code_lines(model), scope)
     assert np.array_equal(scope["labels"], model.labels_)
 
 
@@ -213,36 +224,39 @@ def test_the_code_opens_the_file_and_scales_it(tmp_path, scale, columns):
     np.testing.assert_array_equal(scope["labels"], model.labels_)
     if scale is not None:
         scope = {"X": rows.rows.read(0, len(rows))}  # the same rows in memory
-        exec(_run.code_lines(model, scope["X"]), scope)
+        exec(code_lines(model, scope["X"]), scope)
         assert metrics.ari(scope["labels"], model.labels_) > 0.99
 
 
 def test_the_code_does_not_name_other_rows_as_the_fitted_ones(rings, tmp_path):
     model, X = rings
     np.save(tmp_path / "x.npy", X[:-5])
-    text = _run.code_lines(model, open_rows(tmp_path / "x.npy"))
+    text = code_lines(model, open_rows(tmp_path / "x.npy"))
     assert "x.npy" not in text
     assert f"# X: the {len(X):,} rows that were fitted, not those of this page" in text
-    assert "# X:" not in _run.code_lines(model, X)
+    assert "# X:" not in code_lines(model, X)
 
 
 def test_code_of_many_parameters():
     model = USPEC(4, metric="cosine", n_representatives=np.int64(50), n_neighbors=3, selection="random", n_jobs=2)
     model.set_params(random_state=np.random.default_rng(0), max_iter=7, n_init=1, neighbors="exact")
-    text = _run.code_lines(model.fit(blobs(60)[0]))
+    text = code_lines(model.fit(blobs(60)[0]))
     assert "n_representatives=50,\n" in text
     assert "n_jobs" not in text
     assert "# random_state was a Generator, which cannot be written here\n" in text
     compile(text, "report", "exec")
 
 
-def test_the_page_says_how_the_number_of_clusters_was_chosen(tmp_path):
+@pytest.mark.parametrize(
+    ("discretize", "reason"),
+    [("kmeans", "chosen by the largest eigengap"), ("consensus", "chosen by the largest drop in a merge tree")],
+)
+def test_the_page_says_how_the_number_of_clusters_was_chosen(tmp_path, discretize, reason):
     X = load_digits().data
-    for discretize, says in (("kmeans", "chosen by the largest gap"), ("consensus", "chosen by the largest fall of a")):
-        model = USPEC("auto", discretize=discretize, random_state=0).fit(X)
-        gap = eigengap(model)
-        assert (gap.largest == gap.chosen) == (discretize == "kmeans")
-        assert says in report.write(model, X, tmp_path / f"{discretize}.html").read_text(encoding="utf-8")
+    model = USPEC("auto", discretize=discretize, random_state=0).fit(X)
+    gap = eigengap(model)
+    assert (gap.largest == gap.chosen) == (discretize == "kmeans")
+    assert reason in report.write(model, X, tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_own_code_stands_in_the_page(rings, tmp_path):
@@ -254,8 +268,8 @@ def test_own_code_stands_in_the_page(rings, tmp_path):
 
 
 def notes_of(model, X, labels=None):
-    found = survey(model, X, labels)
-    return [(note.kind, note.text) for note in _notes.notes(model, found, eigengap(model))]
+    figures = compute_figures(model, X, labels)
+    return [(note.kind, note.text) for note in diagnose(model, figures, eigengap(model))]
 
 
 def test_a_clear_result_has_good_news_only(rings):
@@ -264,38 +278,39 @@ def test_a_clear_result_has_good_news_only(rings):
 
 def test_tiny_clusters_are_named(rings):
     model, X = rings
-    labels = np.where(np.arange(len(X)) < 2, 3, model.labels_)
+    labels = np.where(np.arange(len(X)) < 2, "Rare", model.labels_.astype(str))
     (text,) = (text for kind, text in notes_of(model, X, labels) if kind == "warning")
-    assert text.startswith("Cluster 3 is tiny (2 rows in all)")
+    assert text.startswith("Cluster Rare is tiny (2 rows in total)")
 
 
 def test_a_choice_without_a_gap_is_called_one(rings):
-    k = 4 + int(eigengap(rings[0]).growth[3:10].argmin())
+    k = 4 + int(eigengap(rings[0]).ratios[3:10].argmin())
     texts = " ".join(text for _, text in notes_of(rings[0].cut(k), rings[1]))
-    assert f"{k} clusters is a choice" in texts
-    assert "compare model.cut(3)" in texts
+    assert f"There is no clear eigengap after {k}" in texts
+    assert "Compare model.cut(3)" in texts
 
 
 def test_uneven_features_and_no_seed_are_told():
     X = blobs(300, k=2, d=3)[0] * [1, 1, 1e4]
     texts = " ".join(text for _, text in notes_of(USPEC(2).fit(X), X))
-    assert "feature 2 spreads" in texts
+    assert "The spread of feature 2 is" in texts
     assert "random_state was not set" in texts
 
 
 def test_low_confidence_is_told(ensemble):
     model, X = ensemble
-    found = survey(model, X)
-    doubtful = np.zeros((13, 21), dtype=np.int64)
-    doubtful[:, 4], doubtful[:, 20] = 100, 200
-    parts = {**vars(found), "tally": Tally(found.tally.sizes, found.tally.outside, doubtful)}
-    warnings = [note.text for note in _notes.notes(model, Survey(**parts), eigengap(model)) if note.kind == "warning"]
-    assert any(text.startswith("33.3 % of the rows have at most half") for text in warnings)
+    figures = compute_figures(model, X)
+    levels = np.zeros((13, 21), dtype=np.int64)
+    levels[:, 4] = 100
+    levels[:, 20] = 200
+    uncertain = replace(figures, counts=RowCounts(figures.counts.sizes, figures.counts.outside, levels))
+    warnings = [note.text for note in diagnose(model, uncertain, eigengap(model)) if note.kind == "warning"]
+    assert any(text.startswith("For 33.3 % of the rows, at most half of the members") for text in warnings)
 
 
 def test_other_rows_are_told_from_those_that_were_fitted(rings):
     model, X = rings
-    assert any("labelled by the model" in text for _, text in notes_of(model, X[:500]))
+    assert any("It predicted their labels" in text for _, text in notes_of(model, X[:500]))
 
 
 # The browser
@@ -358,7 +373,7 @@ def test_a_cluster_can_be_chosen_by_keyboard_and_on_the_figures(browser, pages):
         assert page.locator(".key[aria-pressed=true]").count() == 0
         data = page_data(pages["points"])["map"]
         x, y = unpacked(data["xy"], "<u2")[:2] / 65535
-        at = visit.run("([x, y]) => [mapPlace.x(x), mapPlace.y(y)]", [x, y])
+        at = visit.run("([x, y]) => [mapArea.x(x), mapArea.y(y)]", [x, y])
         page.locator("#map").click(position={"x": at[0], "y": at[1]})
         chosen = page.locator(".key[aria-pressed=true]").get_attribute("data-code")
         assert int(chosen) == unpacked(data["codes"], "<u2")[0]
@@ -450,7 +465,7 @@ def test_names_are_shown_as_they_are(browser, tmp_path):
 @pytest.mark.parametrize("width", [1280, 390])
 def test_many_clusters_stay_readable(browser, pages, width):
     with Visit(browser, pages["sixty clusters"], width=width) as visit:
-        boxes = visit.run("mapPlace.names")  # middle, width, height and cluster of every name on the map
+        boxes = visit.run("mapArea.names")  # middle, width, height and cluster of every name on the map
         assert 15 <= len(boxes) <= 60
         for i, (x, y, w, h, _) in enumerate(boxes):
             for a, b, c, d, _ in boxes[:i]:
@@ -460,7 +475,7 @@ def test_many_clusters_stay_readable(browser, pages, width):
         )
         assert heights[0] <= heights[1]  # the whole list is seen without scrolling in it
         assert all(w > 100 and h >= 30 for w, h in visit.boxes(".key"))
-        alone = visit.run("(() => { choose(59); return mapPlace.names.map((box) => box[4]) })()")
+        alone = visit.run("(() => { select(59); return mapArea.names.map((box) => box[4]) })()")
         assert alone == [59]
 
 
@@ -468,13 +483,13 @@ def test_names_stand_beside_compact_clusters(browser, tmp_path):
     X, _ = blobs(3000, k=20, d=8)
     path = report.write(USPEC(20, random_state=0).fit(X), X, tmp_path / "compact.html")
     with Visit(browser, path) as visit:
-        assert len(visit.run("mapPlace.names")) == 20
-        hidden = visit.run("""() => mapPlace.names.map(([x, y, w, h, code]) => {
+        assert len(visit.run("mapArea.names")) == 20
+        hidden = visit.run("""() => mapArea.names.map(([x, y, w, h, code]) => {
             let all = 0, under = 0;
             mapData.codes.forEach((other, i) => {
                 if (other !== code) return;
                 all++;
-                const a = mapPlace.x(mapData.xy[2 * i] / 65535), b = mapPlace.y(mapData.xy[2 * i + 1] / 65535);
+                const a = mapArea.x(mapData.xy[2 * i] / 65535), b = mapArea.y(mapData.xy[2 * i + 1] / 65535);
                 under += Math.abs(a - x) < w / 2 && Math.abs(b - y) < h / 2;
             });
             return under / all;
@@ -494,7 +509,7 @@ def test_the_code_can_be_copied(browser, pages, rings):
     with Visit(browser, pages["points"], permissions=["clipboard-read", "clipboard-write"]) as visit:
         visit.page.locator("#copy").click()
         visit.page.get_by_text("Copied").wait_for()
-        assert visit.run("navigator.clipboard.readText()").strip() == _run.code_lines(rings[0])
+        assert visit.run("navigator.clipboard.readText()").strip() == code_lines(rings[0])
 
 
 def test_printing_is_in_light_colours_and_restores_the_page(browser, pages):

@@ -35,7 +35,7 @@ def check_demo_report(report: Path | None, *, force: bool) -> Path:
     """Check the report of `demo`; return its real path. The default file may replace an earlier report."""
     path = Path("demo-report.html") if report is None else report
     if report is None and path.is_file() and not force:
-        from ultraspec.report.document import is_page
+        from ultraspec.report import is_page
 
         force = is_page(path)
     return check_outputs({"--report": (path, PAGES)}, [], force=force)["--report"]

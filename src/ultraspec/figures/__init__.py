@@ -1,6 +1,21 @@
-"""What figures show, as small arrays: takes a fitted model and rows, gives what the report and the plots draw.
+"""Data of the figures: small arrays that the report and the plots draw.
 
-`survey` finds everything at once, in one pass over a sample and, where the data is large, one over all rows.
+=======================  ================================================================
+module                   what it has
+=======================  ================================================================
+labeled_rows             a model, rows, and the cluster of each row
+cluster_map              the rows by cluster: points, or counts on a grid
+frame                    the part of the plane that is drawn, and its grid
+representative_graph     the graph of the representatives
+graph_layout             positions of graphs in the plane, for rows of many features
+agreement                confidence of an ensemble, and agreement of its members
+eigenvalues              eigenvalues and the gap after the chosen number of clusters
+profile                  time and memory of the phases of a fit
+palette                  colours and markers of clusters
+=======================  ================================================================
+
+`compute_figures` takes a fitted model and rows. It reads a sample of the rows and, if there are many, makes one pass
+over all of them.
 """
 
 from __future__ import annotations
@@ -12,127 +27,128 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec.figures.ensemble import Agreement, Backing, agreement, needs_columns
-from ultraspec.figures.facts import Eigengap, Phase, eigengap, feature_spread, phases
-from ultraspec.figures.graphs import NodeGraph, node_graph
-from ultraspec.figures.maps import ClusterMap, Frame, Tally, cluster_map, count_rows
-from ultraspec.figures.source import Floats, Part, open_source
+from ultraspec.figures.agreement import Agreement, RowConfidence, compute_agreement, stored_confidence
+from ultraspec.figures.cluster_map import ClusterMap, RowCounts, count_rows, map_clusters
+from ultraspec.figures.eigenvalues import Eigengap, eigengap
+from ultraspec.figures.frame import Frame
+from ultraspec.figures.labeled_rows import Floats, open_labeled_rows
+from ultraspec.figures.profile import Phase, phases
+from ultraspec.figures.representative_graph import RepresentativeGraph, build_graph
 
 __all__ = [
     "Agreement",
     "ClusterMap",
     "Eigengap",
+    "FigureData",
     "Frame",
-    "NodeGraph",
     "Phase",
-    "Survey",
-    "Tally",
+    "RepresentativeGraph",
+    "RowCounts",
+    "compute_figures",
     "eigengap",
     "phases",
-    "survey",
 ]
 
-ALL = ("map", "graph", "confidence", "agreement", "spread")
+PARTS = ("map", "graph", "confidence", "agreement", "spread")
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What is known of a model and its rows; None for what was not asked for or does not apply.
+class FigureData:
+    """Data of the figures of a model and rows; None for parts that were not requested or do not apply.
 
     Attributes
     ----------
     n_rows, n_features : int
         Shape of the data.
-    names : list of str
-        What clusters are called.
-    feature_names : list of str
-        What features are called.
-    fitted : bool
+    cluster_names, feature_names : list of str
+        Names of the clusters and of the features.
+    is_training_data : bool
         Whether the rows are those that the model was fitted on.
-    own : bool
-        Whether the clusters are the model's, not labels that the user gave.
-    tally : Tally
-        Rows by cluster, and by confidence of an ensemble.
+    has_model_labels : bool
+        Whether the clusters are those of the model, not labels that the user passed.
+    counts : RowCounts
+        Number of rows by cluster, and by confidence.
     map : ClusterMap or None
-        The data by cluster.
-    graph : NodeGraph or None
-        The representatives' graph.
+        The rows by cluster.
+    graph : RepresentativeGraph or None
+        The graph of the representatives.
     agreement : Agreement or None
-        Of an ensemble's members.
-    spread : ndarray of shape (n_features,) or None
+        Agreement of the members of an ensemble.
+    feature_spread : ndarray of shape (n_features,) or None
         Standard deviation of each feature.
     """
 
     n_rows: int
     n_features: int
-    names: list[str]
+    cluster_names: list[str]
     feature_names: list[str]
-    fitted: bool
-    own: bool
-    tally: Tally
+    is_training_data: bool
+    has_model_labels: bool
+    counts: RowCounts
     map: ClusterMap | None
-    graph: NodeGraph | None
+    graph: RepresentativeGraph | None
     agreement: Agreement | None
-    spread: Floats | None
+    feature_spread: Floats | None
 
     @property
-    def nodes(self) -> npt.NDArray[np.intp]:
-        """The representatives to draw: those inside the map's frame, if there is a map of two axes."""
+    def drawn_representatives(self) -> npt.NDArray[np.intp]:
+        """Representatives to draw: those inside the frame of the map, unless there is one feature only."""
         assert self.graph is not None
-        nodes = self.graph.drawn
+        drawn = self.graph.drawn
         if self.map is None or self.n_features == 1:
-            return nodes
-        return nodes[self.map.frame.holds(self.graph.positions[nodes])]
+            return drawn
+        return drawn[self.map.frame.contains(self.graph.positions[drawn])]
 
 
-def survey(model: Any, X: Any = None, labels: Any = None, want: Collection[str] = ALL) -> Survey:
-    """Look at a fitted model and its rows.
+def compute_figures(model: Any, X: Any = None, labels: Any = None, parts: Collection[str] = PARTS) -> FigureData:
+    """Compute the data of figures.
 
     Parameters
     ----------
     model : USPEC or USENC
         A fitted model.
     X : array-like, sparse matrix, frame or Rows, optional
-        The rows. May be left out if `want` has none of "map", "graph" and "spread" and the model holds its labels.
+        The rows. Not needed if `parts` has none of "map", "graph" and "spread" and the model holds its labels.
     labels : array-like of shape (n_samples,), optional
-        Clusters to show instead of the model's.
-    want : collection of str
-        What to find: "map", "graph", "confidence", "agreement", "spread". Sizes are always found.
+        Clusters to show instead of those of the model.
+    parts : collection of str
+        What to compute: "map", "graph", "confidence", "agreement", "spread". Cluster sizes are always computed.
 
     Returns
     -------
-    Survey
+    FigureData
 
     Examples
     --------
     >>> from ultraspec import USPEC, datasets
     >>> X, _ = datasets.generate("cc", 3_000, random_state=0)
-    >>> found = survey(USPEC(3, random_state=0).fit(X), X)
-    >>> found.map.kind, found.tally.sizes.sum()
+    >>> data = compute_figures(USPEC(3, random_state=0).fit(X), X)
+    >>> data.map.kind, data.counts.sizes.sum()
     ('points', np.int64(3000))
     """
-    with open_source(model, X, labels) as source:
-        few, drawn = source.n_features <= 2, "map" in want or "graph" in want
-        confident = source.is_ensemble and "confidence" in want
+    with open_labeled_rows(model, X, labels) as rows:
+        is_plane = rows.n_features <= 2
+        has_confidence = rows.is_ensemble and "confidence" in parts
+        has_agreement = rows.is_ensemble and "agreement" in parts
         needs = {
-            "points": few and drawn,
-            "edges": "graph" in want or ("map" in want and not few),
-            "columns": source.is_ensemble and ("agreement" in want or (confident and needs_columns(source))),
+            "points": is_plane and ("map" in parts or "graph" in parts),
+            "edges": "graph" in parts or ("map" in parts and not is_plane),
+            "base_clusters": has_agreement or (has_confidence and stored_confidence(rows) is None),
         }
-        sample: Part | None = source.sampled(**needs) if any(needs.values()) else None
-        backing = Backing(source, sample) if confident else None
-        graph = node_graph(source, sample) if sample is not None and needs["edges"] else None
-        mapped = cluster_map(source, sample, graph, backing) if sample is not None and "map" in want else None
-        return Survey(
-            source.n_rows,
-            source.n_features,
-            source.names,
-            source.feature_names,
-            source.fitted,
-            source.own,
-            mapped.tally if mapped is not None else count_rows(source, backing),
-            mapped,
-            graph,
-            agreement(source, sample) if sample is not None and source.is_ensemble and "agreement" in want else None,
-            feature_spread(source) if "spread" in want else None,
+        sample = rows.read_sample(**needs) if any(needs.values()) else None
+        confidence = RowConfidence(rows, sample) if has_confidence else None
+        graph = build_graph(rows, sample) if sample is not None and needs["edges"] else None
+        cluster_map = map_clusters(rows, sample, graph, confidence) if sample is not None and "map" in parts else None
+        return FigureData(
+            n_rows=rows.n_rows,
+            n_features=rows.n_features,
+            cluster_names=rows.cluster_names,
+            feature_names=rows.feature_names,
+            is_training_data=rows.is_training_data,
+            has_model_labels=rows.has_model_labels,
+            counts=cluster_map.counts if cluster_map is not None else count_rows(rows, confidence),
+            map=cluster_map,
+            graph=graph,
+            agreement=compute_agreement(rows, sample) if sample is not None and has_agreement else None,
+            feature_spread=rows.feature_spread() if "spread" in parts else None,
         )

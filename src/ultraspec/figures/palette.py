@@ -1,8 +1,8 @@
 """Colours and markers of clusters, for readers with any colour vision.
 
-The first colours are those of Okabe and Ito; the others were chosen to stay apart from them under the common kinds of
-colour blindness. Twelve colours and seven markers have no common factor: 84 clusters look different, and every figure
-writes their names too.
+The first colours are those of Okabe and Ito. The others were chosen so that they can be distinguished from these under
+the common kinds of colour blindness. Twelve colours and seven markers have no common factor, so 84 clusters look
+different.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ DARK = (
 
 MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")
 
-# From no confidence, which stands out, to full confidence, which is calm.
+# From no confidence, which stands out, to full confidence.
 CONFIDENCE_LIGHT = ("#a8320a", "#e5942f", "#7ea6c9")
 CONFIDENCE_DARK = ("#ffc07a", "#c8692b", "#4b6f8f")
 
-# From little agreement to much.
+# From low to high agreement.
 AGREEMENT_LIGHT = ("#eef3f8", "#0b5a93")
 AGREEMENT_DARK = ("#222a33", "#84c8f7")
 
 
 def channels(color: str) -> tuple[float, float, float]:
-    """Red, green and blue, from 0 to 1, of a colour like "#0072b2".
+    """Return red, green and blue, from 0 to 1, of a colour such as "#0072b2".
 
     Examples
     --------

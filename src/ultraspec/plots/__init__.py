@@ -1,7 +1,7 @@
-"""The report's figures as matplotlib axes.
+"""The figures of the report as matplotlib axes.
 
-Each function draws one figure on the axes it is given, or on those of a new figure, and returns the axes. matplotlib
-is imported when one is called: ``pip install 'ultraspec[plots]'``.
+Each function draws one figure on the given axes, or on those of a new figure, and returns the axes. They need
+matplotlib: ``pip install 'ultraspec[plots]'``.
 
 Examples
 --------
@@ -33,25 +33,26 @@ __all__ = ["agreement", "clusters", "confidence", "eigenvalues", "graph", "phase
 def clusters(
     model: Any, X: Any, *, labels: Any = None, color: str = "cluster", legend: bool = True, ax: Axes | None = None
 ) -> Axes:
-    """Draw the rows by cluster: points up to 20,000 rows, beyond that how dense they lie, counted on a grid.
+    """Draw the rows by cluster: as points up to 20,000 rows, else as densities on a grid.
 
-    One feature gives a histogram, two are drawn in their own coordinates. Rows of more features lie on a drawing of the
-    representatives' graph, each at the weighted mean of its representatives; the axes then mean nothing.
+    Rows of one feature give a histogram, rows of two features are drawn in their coordinates. Rows of more features are
+    drawn on a layout of the graph of the representatives, each at the weighted mean of its nearest representatives. The
+    axes of this layout have no meaning.
 
     Parameters
     ----------
     model : USPEC or USENC
         A fitted model.
     X : array-like, sparse matrix, frame or Rows
-        Rows; read block by block.
+        Rows, which are read block by block.
     labels : array-like of shape (n_samples,), optional
-        Clusters to draw instead of the model's.
+        Clusters to draw instead of those of the model.
     color : {"cluster", "confidence"}, default="cluster"
         Colour by cluster, or by the confidence of an ensemble.
     legend : bool, default=True
-        Whether to write a legend (up to 26 clusters).
+        Whether to draw a legend, for up to 26 clusters.
     ax : Axes, optional
-        Where to draw; a new figure if left out.
+        Where to draw. By default a new figure is created.
 
     Returns
     -------
@@ -69,28 +70,29 @@ def clusters(
     check_choice("color", color, ("cluster", "confidence"))
     by_confidence = color == "confidence"
     if by_confidence:
-        _draw.need_ensemble(model, "color='confidence'")
-    _draw.need_matplotlib()
-    found = figures.survey(model, X, labels, ("map", "confidence") if by_confidence else ("map",))
-    assert found.map is not None
+        _draw.check_ensemble(model, "color='confidence'")
+    _draw.check_matplotlib()
+    data = figures.compute_figures(model, X, labels, ("map", "confidence") if by_confidence else ("map",))
+    assert data.map is not None
     ax = _draw.new_axes(ax, (7.0, 6.0))
-    _draw.draw_map(ax, found.map, found.names, by_confidence)
+    _draw.draw_map(ax, data.map, data.cluster_names, by_confidence)
     if legend and not by_confidence:
-        _draw.legend(ax, found)
+        _draw.draw_legend(ax, data)
     return ax
 
 
 def eigenvalues(model: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw how far the leading eigenvalues are from one, the number of clusters and the gap after it.
+    """Draw 1 - eigenvalue of the leading eigenvalues, the number of clusters and the gap after it.
 
-    Clusters that are well apart show as a step on the logarithmic axis: as many points below it as there are clusters.
+    Clusters that are well separated show as a gap on the logarithmic axis, with as many points below it as there are
+    clusters.
 
     Parameters
     ----------
     model : USPEC or USENC
         A fitted model.
     ax : Axes, optional
-        Where to draw; a new figure if left out.
+        Where to draw. By default a new figure is created.
 
     Returns
     -------
@@ -105,25 +107,26 @@ def eigenvalues(model: Any, *, ax: Axes | None = None) -> Axes:
     '1 - eigenvalue'
     """
     check_is_fitted(model)
-    _draw.need_matplotlib()
+    _draw.check_matplotlib()
     from matplotlib.ticker import MaxNLocator
 
-    found = figures.eigengap(model)
+    gap = figures.eigengap(model)
+    k = gap.chosen
+    distances = gap.leading
     ax = _draw.new_axes(ax, (6.4, 3.6))
-    k, distances = found.chosen, found.leading
     numbers = np.arange(1, len(distances) + 1)
-    ax.plot(numbers, distances, color=_draw.QUIET, linewidth=1, zorder=1)
+    ax.plot(numbers, distances, color=_draw.GREY, linewidth=1, zorder=1)
     ax.scatter(numbers[:k], distances[:k], color=palette.LIGHT[0], s=28, zorder=2, label=f"{k} clusters")
-    ax.scatter(numbers[k:], distances[k:], facecolor="white", edgecolor=_draw.QUIET, s=24, zorder=2, label="beyond")
+    ax.scatter(numbers[k:], distances[k:], facecolor="white", edgecolor=_draw.GREY, s=24, zorder=2, label="further")
     if k < len(distances):
-        text = f"gap: {found.growth[k - 1]:.1f} times"
+        text = f"gap: factor {gap.ratios[k - 1]:.1f}"
         ax.axvspan(k, k + 1, color=palette.LIGHT[1], alpha=0.2, linewidth=0, label=text)
     ax.set(xlabel="number", ylabel="1 - eigenvalue", yscale="log")
     if len(distances) > 1:  # the first is zero, whatever the clusters
         ax.set_ylim(bottom=max(distances[0], distances[1] / 4) * 0.8)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(frameon=False)
-    return _draw.bare(ax)
+    return _draw.without_box(ax)
 
 
 def sizes(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None = None) -> Axes:
@@ -134,11 +137,11 @@ def sizes(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None = No
     model : USPEC or USENC
         A fitted model.
     X : array-like, sparse matrix, frame or Rows, optional
-        Rows to count; left out, those that were fitted.
+        Rows to count. By default those that the model was fitted on.
     labels : array-like of shape (n_samples,), optional
-        Clusters to count instead of the model's.
+        Clusters to count instead of those of the model.
     ax : Axes, optional
-        Where to draw; a new figure if left out.
+        Where to draw. By default a new figure is created.
 
     Returns
     -------
@@ -152,34 +155,34 @@ def sizes(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None = No
     >>> len(ax.patches)
     4
     """
-    _draw.need_matplotlib()
-    found = figures.survey(model, X, labels, ())
+    _draw.check_matplotlib()
+    data = figures.compute_figures(model, X, labels, ())
     ax = _draw.new_axes(ax, (6.4, 3.6))
-    order = np.argsort(-found.tally.sizes, kind="stable")
-    ax.bar(np.arange(len(order)), found.tally.sizes[order], color=[_draw.color_of(code) for code in order])
-    ax.set_xticks(np.arange(len(order)), [found.names[code] for code in order])
+    order = np.argsort(-data.counts.sizes, kind="stable")
+    ax.bar(np.arange(len(order)), data.counts.sizes[order], color=[_draw.color_of(code) for code in order])
+    ax.set_xticks(np.arange(len(order)), [data.cluster_names[code] for code in order])
     if len(order) > 20:
         ax.tick_params(axis="x", labelsize=6, labelrotation=90)
     ax.set(xlabel="cluster", ylabel="rows")
-    return _draw.bare(ax)
+    return _draw.without_box(ax)
 
 
 def graph(model: Any, X: Any, *, labels: Any = None, ax: Axes | None = None) -> Axes:
-    """Draw the representatives by cluster, and ties between those that share many rows.
+    """Draw the representatives by cluster, and edges between those that share many rows.
 
-    Of an ensemble, the representatives of its first member. The axes are those of `clusters`; of one feature, the
-    height tells how many rows a representative stands for.
+    For an ensemble, these are the representatives of its first member. The axes are those of `clusters`. If there is
+    one feature, the height is the number of rows that a representative stands for.
 
     Parameters
     ----------
     model : USPEC or USENC
         A fitted model.
     X : array-like, sparse matrix, frame or Rows
-        Rows, of which a sample is taken.
+        Rows, of which a sample is read.
     labels : array-like of shape (n_samples,), optional
-        Clusters to draw instead of the model's.
+        Clusters to draw instead of those of the model.
     ax : Axes, optional
-        Where to draw; a new figure if left out.
+        Where to draw. By default a new figure is created.
 
     Returns
     -------
@@ -193,56 +196,52 @@ def graph(model: Any, X: Any, *, labels: Any = None, ax: Axes | None = None) -> 
     >>> len(ax.collections) > 1
     True
     """
-    _draw.need_matplotlib()
+    _draw.check_matplotlib()
     from matplotlib.collections import LineCollection
 
-    found = figures.survey(model, X, labels, ("graph",))
-    nodes = found.graph
+    data = figures.compute_figures(model, X, labels, ("graph",))
+    nodes = data.graph
     assert nodes is not None
     ax = _draw.new_axes(ax, (7.0, 6.0))
-    here = np.zeros(len(nodes.codes), dtype=bool)
-    here[nodes.drawn] = True
-    kept = here[nodes.ties].all(axis=1)
-    shades = [(0.4, 0.44, 0.5, 0.15 + 0.6 * s) for s in nodes.strength[kept].tolist()]
-    ax.add_collection(LineCollection(list(nodes.positions[nodes.ties[kept]]), colors=shades, linewidths=0.8, zorder=1))
+    is_drawn = np.zeros(len(nodes.codes), dtype=bool)
+    is_drawn[nodes.drawn] = True
+    between_drawn = is_drawn[nodes.edges].all(axis=1)
+    lines = list(nodes.positions[nodes.edges[between_drawn]])
+    shades = [(0.4, 0.44, 0.5, 0.15 + 0.6 * strength) for strength in nodes.strength[between_drawn].tolist()]
+    ax.add_collection(LineCollection(lines, colors=shades, linewidths=0.8, zorder=1))
     areas = 4 + 26 * nodes.rows / max(float(nodes.rows.max()), 1.0)
-    for code in range(len(found.names)):
-        mine = np.flatnonzero(here & (nodes.codes == code))
+    for code in range(len(data.cluster_names)):
+        mine = np.flatnonzero(is_drawn & (nodes.codes == code))
         x, y = nodes.positions[mine].T
-        style: dict[str, Any] = {
-            "color": _draw.color_of(code),
-            "marker": _draw.marker_of(code),
-            "linewidths": 0,
-            "zorder": 2,
-        }
-        ax.scatter(x, y, areas[mine], snap=False, **style)
+        style: dict[str, Any] = {"color": _draw.color_of(code), "marker": _draw.marker_of(code)}
+        ax.scatter(x, y, areas[mine], linewidths=0, zorder=2, snap=False, **style)
     ax.autoscale_view()
-    if found.n_features > 2:
-        ax.set(xticks=[], yticks=[], aspect="equal")
-        ax.spines[["left", "bottom"]].set_visible(False)
+    if data.n_features > 2:
+        ax.set_aspect("equal")
+        _draw.without_axes(ax)
     else:
-        ax.set_xlabel(found.feature_names[0])
-        ax.set_ylabel(found.feature_names[1] if found.n_features == 2 else "rows it stands for")
+        ax.set_xlabel(data.feature_names[0])
+        ax.set_ylabel(data.feature_names[1] if data.n_features == 2 else "rows it stands for")
         width, height = np.ptp(nodes.positions[nodes.drawn], axis=0)
-        if found.n_features == 2 and width <= 3 * height <= 9 * width:
+        if data.n_features == 2 and width <= 3 * height <= 9 * width:
             ax.set_aspect("equal")
-    _draw.legend(ax, found)
-    return _draw.bare(ax)
+    _draw.draw_legend(ax, data)
+    return _draw.without_box(ax)
 
 
 def confidence(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None = None) -> Axes:
-    """Draw how confident an ensemble is of its rows: how many rows have which share of members behind their label.
+    """Draw the distribution of the confidence of rows: the share of members that support the label of a row.
 
     Parameters
     ----------
     model : USENC
         A fitted ensemble.
     X : array-like, sparse matrix, frame or Rows, optional
-        Rows; left out, those that were fitted.
+        Rows. By default those that the model was fitted on.
     labels : array-like of shape (n_samples,), optional
-        Clusters instead of the model's.
+        Clusters to use instead of those of the model.
     ax : Axes, optional
-        Where to draw; a new figure if left out.
+        Where to draw. By default a new figure is created.
 
     Returns
     -------
@@ -254,35 +253,35 @@ def confidence(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None
     >>> X, _ = datasets.generate("tb", 3_000, random_state=0)
     >>> ax = plots.confidence(USENC(2, n_estimators=5, random_state=0).fit(X))
     >>> ax.get_xlabel()
-    'share of members that back the label'
+    'share of members that support the label'
     """
-    _draw.need_ensemble(model, "confidence")
-    _draw.need_matplotlib()
-    levels = figures.survey(model, X, labels, ("confidence",)).tally.levels
+    _draw.check_ensemble(model, "confidence")
+    _draw.check_matplotlib()
+    levels = figures.compute_figures(model, X, labels, ("confidence",)).counts.levels
     assert levels is not None
     ax = _draw.new_axes(ax, (6.4, 3.6))
-    at, below = np.linspace(0, 1, levels.shape[1]), np.zeros(levels.shape[1])
-    shares = levels / levels.sum()
-    for code, row in enumerate(shares):
-        ax.bar(at, row, 0.8 * at[1], bottom=below, color=_draw.color_of(code))
-        below += row
-    ax.set(xlabel="share of members that back the label", ylabel="share of rows", xlim=(-at[1], 1 + at[1]))
-    return _draw.bare(ax)
+    at = np.linspace(0, 1, levels.shape[1])
+    below = np.zeros(levels.shape[1])
+    for code, shares in enumerate(levels / levels.sum()):
+        ax.bar(at, shares, 0.8 * at[1], bottom=below, color=_draw.color_of(code))
+        below += shares
+    ax.set(xlabel="share of members that support the label", ylabel="share of rows", xlim=(-at[1], 1 + at[1]))
+    return _draw.without_box(ax)
 
 
 def agreement(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None = None) -> Axes:
-    """Draw how far the members of an ensemble agree: NMI of each two, and of each with the consensus.
+    """Draw the agreement of the members of an ensemble: NMI of each two, and of each with the consensus.
 
     Parameters
     ----------
     model : USENC
         A fitted ensemble.
     X : array-like, sparse matrix, frame or Rows, optional
-        Rows, of which a sample is taken; left out, those that were fitted.
+        Rows, of which a sample is read. By default those that the model was fitted on.
     labels : array-like of shape (n_samples,), optional
-        Clusters instead of the model's.
+        Clusters to use instead of those of the model.
     ax : Axes, optional
-        Where to draw; a new figure if left out.
+        Where to draw. By default a new figure is created.
 
     Returns
     -------
@@ -296,38 +295,37 @@ def agreement(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None 
     >>> [text.get_text() for text in ax.get_yticklabels()][-1]
     'consensus'
     """
-    _draw.need_ensemble(model, "agreement")
-    _draw.need_matplotlib()
+    _draw.check_ensemble(model, "agreement")
+    _draw.check_matplotlib()
     from matplotlib.colors import LinearSegmentedColormap
 
-    found = figures.survey(model, X, labels, ("agreement",)).agreement
-    assert found is not None
+    data = figures.compute_figures(model, X, labels, ("agreement",)).agreement
+    assert data is not None
     ax = _draw.new_axes(ax, (6.0, 5.2))
-    m = len(found.consensus)
-    shown = np.vstack([found.members, found.consensus])
+    m = len(data.consensus)
+    shown = np.vstack([data.members, data.consensus])
     shown[np.arange(m), np.arange(m)] = np.nan
     colors = LinearSegmentedColormap.from_list("agreement", palette.AGREEMENT_LIGHT)
     image = ax.imshow(np.ma.masked_invalid(shown), cmap=colors)
     ax.axhline(m - 0.5, color="white", linewidth=4)
-    step = max(1, m // 20)
-    ticks = list(range(0, m, step))
+    ticks = list(range(0, m, max(1, m // 20)))
     ax.set_xticks(ticks, [str(i + 1) for i in ticks])
     ax.set_yticks([*ticks, m], [*(str(i + 1) for i in ticks), "consensus"])
     ax.tick_params(labelsize=7)
     ax.set_xlabel("member")
-    _draw.colorbar(ax, image, "NMI")
+    _draw.draw_colorbar(ax, image, "NMI")
     return ax
 
 
 def phases(model: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the time that each phase of the fit took, and the memory of the process at its end.
+    """Draw the time of each phase of the fit, and the largest resident memory of the process in it.
 
     Parameters
     ----------
     model : USPEC or USENC
         A fitted model with `fit_profile_`.
     ax : Axes, optional
-        Where to draw; a new figure if left out.
+        Where to draw. By default a new figure is created.
 
     Returns
     -------
@@ -338,22 +336,21 @@ def phases(model: Any, *, ax: Axes | None = None) -> Axes:
     >>> from ultraspec import USPEC, datasets, plots
     >>> X, _ = datasets.generate("cc", 3_000, random_state=0)
     >>> model = USPEC(3, random_state=0).fit(X)
-    >>> model.fit_profile_ = {"survey": {"seconds": 0.1, "resident_bytes": 2**28}}
     >>> plots.phases(model).get_xlabel()
     'seconds'
     """
-    found = figures.phases(model)
-    if not found:
-        raise ValueError("This model does not tell what its fit took: it has no fit_profile_. Fit it anew.")
-    _draw.need_matplotlib()
-    ax = _draw.new_axes(ax, (6.4, 0.5 * len(found) + 1.0))
-    bars = ax.barh([phase.name for phase in found], [phase.seconds for phase in found], color=palette.LIGHT[0])
+    profile = figures.phases(model)
+    if not profile:
+        raise ValueError("This model has no fit_profile_: model files do not store it. Fit the model again.")
+    _draw.check_matplotlib()
+    ax = _draw.new_axes(ax, (6.4, 0.5 * len(profile) + 1.0))
+    bars = ax.barh([phase.name for phase in profile], [phase.seconds for phase in profile], color=palette.LIGHT[0])
     texts = [
-        f" {phase.seconds:.2f} s" + (f", {phase.resident / 2**20:,.0f} MB" if phase.resident is not None else "")
-        for phase in found
+        f" {phase.seconds:.2f} s" + (f", {phase.resident_bytes / 2**20:,.0f} MB" if phase.resident_bytes else "")
+        for phase in profile
     ]
     ax.bar_label(bars, texts, fontsize=8)
     ax.margins(x=0.25)
     ax.invert_yaxis()
     ax.set_xlabel("seconds")
-    return _draw.bare(ax)
+    return _draw.without_box(ax)

@@ -1,4 +1,4 @@
-"""How the plots draw: axes, markers, points, rasters, legends."""
+"""Parts of the plots: axes, markers, points, rasters, legends."""
 
 from __future__ import annotations
 
@@ -7,105 +7,117 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec.figures import ClusterMap, Survey, palette
+from ultraspec.figures import ClusterMap, FigureData, palette
+from ultraspec.usenc import USENC
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "wedge": "v", "plus": "P", "cross": "X"}
-QUIET = "#667080"  # of what is not the subject
+GREY = "#667080"
 MOST_IN_LEGEND = 26
 
 
-def need_matplotlib() -> None:
-    """Refuse to begin where matplotlib is missing."""
+def check_matplotlib() -> None:
+    """Raise ImportError if matplotlib is not installed."""
     try:
         import matplotlib.pyplot  # noqa: F401
     except ImportError as error:
         raise ImportError("Plots need matplotlib: pip install 'ultraspec[plots]'.") from error
 
 
+def check_ensemble(model: Any, what: str) -> None:
+    """Raise TypeError if a model is not an ensemble."""
+    if not isinstance(model, USENC):
+        raise TypeError(f"{what} needs a USENC model, which has members, got {type(model).__name__}.")
+
+
 def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """The given axes, or those of a new figure."""
+    """Return the given axes, or else those of a new figure."""
     import matplotlib.pyplot as plt
 
     return ax if ax is not None else plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def need_ensemble(model: Any, what: str) -> None:
-    """Refuse models that are not ensembles."""
-    from ultraspec.usenc import USENC
-
-    if not isinstance(model, USENC):
-        raise TypeError(f"{what} needs a USENC model, which has members, got {type(model).__name__}.")
-
-
-def bare(ax: Axes) -> Axes:
-    """Axes without a box."""
+def without_box(ax: Axes) -> Axes:
+    """Hide the upper and the right border of axes; return the axes."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
+def without_axes(ax: Axes) -> None:
+    """Hide ticks and borders of axes that have no meaning."""
+    ax.set(xticks=[], yticks=[])
+    ax.spines[["left", "bottom"]].set_visible(False)
+
+
 def color_of(code: int) -> str:
-    """Colour of a cluster."""
+    """Return the colour of a cluster."""
     return palette.LIGHT[code % len(palette.LIGHT)]
 
 
 def marker_of(code: int) -> str:
-    """Marker of a cluster."""
+    """Return the marker of a cluster."""
     return MARKERS[palette.MARKERS[code % len(palette.MARKERS)]]
 
 
 def draw_map(ax: Axes, drawn: ClusterMap, names: list[str], by_confidence: bool) -> None:
-    """The map itself, its frame and the clusters' names."""
+    """Draw the rows by cluster, the axes and the names of the clusters."""
+    low, high = drawn.frame.low, drawn.frame.high
     if drawn.kind == "histogram":
-        _histogram(ax, drawn, names)
+        _draw_histogram(ax, drawn)
     elif drawn.kind == "points":
-        _points(ax, drawn, names, by_confidence)
+        _draw_points(ax, drawn, by_confidence)
     else:
-        _raster(ax, drawn, by_confidence)
-    _frame(ax, drawn)
-    if drawn.kind != "histogram":
-        _names(ax, drawn, names)
-        if by_confidence:
-            from matplotlib.cm import ScalarMappable
-
-            colorbar(ax, ScalarMappable(cmap=confidence_colors()), "confidence")
-    bare(ax)
-
-
-def legend(ax: Axes, found: Survey) -> None:
-    """Markers, names and sizes of the clusters, if they are not too many."""
-    from matplotlib.lines import Line2D
-
-    if len(found.names) > MOST_IN_LEGEND:
+        extent = (low[0], high[0], low[1], high[1])
+        ax.imshow(raster_image(drawn, by_confidence), origin="lower", extent=extent, interpolation="nearest")
+    ax.set(xlim=(low[0], high[0]), xlabel=drawn.axes[0], ylabel=drawn.axes[1])
+    without_box(ax)
+    if drawn.kind == "histogram":
         return
-    handles = [
-        Line2D([], [], linestyle="", marker=marker_of(code), color=color_of(code), label=f"{name}  ({size:,})")
-        for code, (name, size) in enumerate(zip(found.names, found.tally.sizes.tolist(), strict=True))
-    ]
-    ax.legend(handles=handles, title="cluster (rows)", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.set(ylim=(low[1], high[1]), aspect="equal" if drawn.frame.equal else "auto")
+    if not drawn.axes[0]:
+        without_axes(ax)
+    for code, (x, y) in enumerate(drawn.name_positions.tolist()):
+        if np.isfinite(x):
+            box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": color_of(code), "alpha": 0.9}
+            ax.text(x, y, names[code], ha="center", va="center", fontsize=8, bbox=box, zorder=3)
+    if by_confidence:
+        from matplotlib.cm import ScalarMappable
+
+        draw_colorbar(ax, ScalarMappable(cmap=confidence_colors()), "confidence")
 
 
-def colorbar(ax: Axes, image: Any, text: str) -> None:
-    """A bar that tells what colours mean."""
-    ax.figure.colorbar(image, ax=ax, label=text, shrink=0.7)
+def _draw_histogram(ax: Axes, drawn: ClusterMap) -> None:
+    assert drawn.counts.cells is not None
+    edges = np.linspace(drawn.frame.low[0], drawn.frame.high[0], drawn.frame.cells[0] + 1)
+    below = np.zeros(len(edges) - 1)
+    for code, counts in enumerate(drawn.counts.cells.T):
+        ax.stairs(below + counts, edges, baseline=below, fill=True, color=color_of(code))
+        below += counts
 
 
-def confidence_colors() -> Any:
-    """The scale of confidence."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("confidence", palette.CONFIDENCE_LIGHT)
+def _draw_points(ax: Axes, drawn: ClusterMap, by_confidence: bool) -> None:
+    assert drawn.points is not None
+    assert drawn.codes is not None
+    size = float(np.clip(30_000 / len(drawn.points), 4, 36))
+    for code in range(len(drawn.name_positions)):
+        mine = drawn.codes == code
+        style: dict[str, Any] = {"color": color_of(code)}
+        if by_confidence and drawn.confidence is not None:
+            style = {"c": drawn.confidence[mine], "cmap": confidence_colors(), "vmin": 0.0, "vmax": 1.0}
+        x, y = drawn.points[mine].T
+        # snapped to pixels, small crosses would vanish
+        ax.scatter(x, y, s=size, marker=marker_of(code), linewidths=0, alpha=0.8, snap=False, **style)
 
 
 def raster_image(drawn: ClusterMap, by_confidence: bool) -> npt.NDArray[np.float32]:
-    """Pixels (rows, columns, 4), the lowest row first: hue for clusters, opacity for the log of the density."""
-    cells, backing = drawn.tally.cells, drawn.tally.backing
+    """Return pixels (rows, columns, 4), the lowest row first: the hue is the cluster, the opacity the log density."""
+    cells = drawn.counts.cells
     assert cells is not None
     total = cells.sum(axis=1, dtype=np.float64)
-    if by_confidence and backing is not None:
-        colors = confidence_colors()(backing.sum(axis=1) / np.maximum(total, 1))[:, :3]
+    if by_confidence and drawn.counts.cell_confidence is not None:
+        colors = confidence_colors()(drawn.counts.cell_confidence.sum(axis=1) / np.maximum(total, 1))[:, :3]
     else:
         hues = np.array([palette.channels(color_of(code)) for code in range(cells.shape[1])])
         colors = cells @ hues / np.maximum(total, 1)[:, None]
@@ -115,49 +127,27 @@ def raster_image(drawn: ClusterMap, by_confidence: bool) -> npt.NDArray[np.float
     return np.column_stack([colors, opacity]).reshape(rows, columns, 4).astype(np.float32)
 
 
-def _raster(ax: Axes, drawn: ClusterMap, by_confidence: bool) -> None:
-    low, high = drawn.frame.low, drawn.frame.high
-    extent = (low[0], high[0], low[1], high[1])
-    ax.imshow(raster_image(drawn, by_confidence), origin="lower", extent=extent, interpolation="nearest")
+def draw_legend(ax: Axes, figures: FigureData) -> None:
+    """Draw markers, names and sizes of the clusters, if there are not too many."""
+    from matplotlib.lines import Line2D
 
-
-def _points(ax: Axes, drawn: ClusterMap, names: list[str], by_confidence: bool) -> None:
-    assert drawn.points is not None
-    assert drawn.codes is not None
-    size = float(np.clip(30_000 / len(drawn.points), 4, 36))
-    for code in range(len(names)):
-        mine = drawn.codes == code
-        style: dict[str, Any] = {"color": color_of(code)}
-        if by_confidence and drawn.confidence is not None:
-            style = {"c": drawn.confidence[mine], "cmap": confidence_colors(), "vmin": 0.0, "vmax": 1.0}
-        x, y = drawn.points[mine].T
-        style |= {"s": size, "marker": marker_of(code), "linewidths": 0, "alpha": 0.8}
-        ax.scatter(x, y, snap=False, **style)  # snapped to pixels, small crosses would vanish
-
-
-def _histogram(ax: Axes, drawn: ClusterMap, names: list[str]) -> None:
-    assert drawn.tally.cells is not None
-    edges = np.linspace(drawn.frame.low[0], drawn.frame.high[0], drawn.frame.cells[0] + 1)
-    below = np.zeros(len(edges) - 1)
-    for code in range(len(names)):
-        counts = drawn.tally.cells[:, code]
-        ax.stairs(below + counts, edges, baseline=below, fill=True, color=color_of(code))
-        below += counts
-
-
-def _frame(ax: Axes, drawn: ClusterMap) -> None:
-    low, high = drawn.frame.low, drawn.frame.high
-    ax.set(xlim=(low[0], high[0]), xlabel=drawn.axes[0], ylabel=drawn.axes[1])
-    if drawn.kind == "histogram":
+    if len(figures.cluster_names) > MOST_IN_LEGEND:
         return
-    ax.set(ylim=(low[1], high[1]), aspect="equal" if drawn.frame.equal else "auto")
-    if not drawn.axes[0]:
-        ax.set(xticks=[], yticks=[])
-        ax.spines[["left", "bottom"]].set_visible(False)
+    clusters = enumerate(zip(figures.cluster_names, figures.counts.sizes.tolist(), strict=True))
+    handles = [
+        Line2D([], [], linestyle="", marker=marker_of(code), color=color_of(code), label=f"{name}  ({size:,})")
+        for code, (name, size) in clusters
+    ]
+    ax.legend(handles=handles, title="cluster (rows)", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def _names(ax: Axes, drawn: ClusterMap, names: list[str]) -> None:
-    for code, (x, y) in enumerate(drawn.spots.tolist()):
-        if np.isfinite(x):
-            box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": color_of(code), "alpha": 0.9}
-            ax.text(x, y, names[code], ha="center", va="center", fontsize=8, bbox=box, zorder=3)
+def draw_colorbar(ax: Axes, image: Any, text: str) -> None:
+    """Draw a bar with the meaning of colours beside axes."""
+    ax.figure.colorbar(image, ax=ax, label=text, shrink=0.7)
+
+
+def confidence_colors() -> Any:
+    """Return the colour map of confidence."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("confidence", palette.CONFIDENCE_LIGHT)

@@ -1,4 +1,4 @@
-"""The report: one HTML page about a fitted model and its rows, which opens anywhere, without a network."""
+"""The report: one HTML page about a fitted model and rows, which opens in any browser without a network."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ultraspec.report._page import render
-from ultraspec.report._run import source_path
+from ultraspec.report._provenance import source_path
 from ultraspec.report.document import is_page
 from ultraspec.storage.atomic import check_target, write_atomically
 
-__all__ = ["write"]
+__all__ = ["is_page", "write"]
 
 
 def write(
@@ -24,36 +24,36 @@ def write(
     code: str | None = None,
     overwrite: bool | None = None,
 ) -> Path:
-    """Write a page that shows what a fitted model found.
+    """Write a page that shows the result of a fitted model.
 
-    The page has the data by cluster, eigenvalues, cluster sizes, the representatives' graph, of an ensemble the
-    confidence of its rows and the agreement of its members, what the fit took, and how to repeat it. Everything is
-    inside of the one file. Rows are read block by block and only counted where they are many: the page of a billion
-    rows is no larger than that of a million.
+    The page shows the rows by cluster, eigenvalues, cluster sizes, the graph of the representatives, time and memory of
+    the fit, and how to repeat it. For an ensemble it also shows the confidence of the rows and the agreement of the
+    members. All of it is in one file. Large data is read block by block and counted, so that the page of a billion rows
+    is no larger than that of a million.
 
     Parameters
     ----------
     model : USPEC or USENC
         A fitted model.
     X : array-like, sparse matrix, frame or Rows
-        Rows, mostly those that were fitted; others are labelled by the model.
+        Rows, usually those that the model was fitted on. Labels of other rows are predicted.
     path : str or path
-        The file to write, such as "report.html".
+        File to write, such as "report.html".
     labels : array-like of shape (n_samples,), optional
-        Clusters to show instead of the model's: integers or strings.
+        Clusters to show instead of those of the model: integers or strings.
     title : str, optional
-        Heading of the page.
+        Heading of the page. By default the numbers of clusters and rows.
     code : str, optional
-        The lines that repeat the run; by default they are made from the model's parameters.
+        Code that repeats the run. By default it is made from the parameters of the model.
     overwrite : bool or None, default=None
-        Whether an existing file may be replaced, else FileExistsError is raised. None: a page of ultraspec may, a file
-        of another kind may not. The file that the rows come from never is. It is replaced at once: there is never half
-        a page.
+        Whether an existing file may be replaced; FileExistsError is raised otherwise. None: a page of ultraspec may be
+        replaced, other files may not. The file that the rows come from is never replaced. An existing file stays as it
+        is until the page is complete.
 
     Returns
     -------
     Path
-        The file.
+        The file that was written.
 
     Examples
     --------

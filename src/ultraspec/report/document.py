@@ -1,4 +1,4 @@
-"""The frame of HTML pages that open anywhere, without a network: head, style, heading, facts, notes, colour scheme."""
+"""The frame of HTML pages in one file: head, style, heading, facts, notes and colour scheme."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def render_document(
 
 
 def render_note(kind: str, text: str, sign: str | None = None) -> str:
-    """Render a remark of the kind "warning", "look" or "good" as an item of a list; `text` is plain text."""
+    """Render a note of the kind "warning", "look" or "good" as an item of a list; `text` is plain text."""
     return (
         f'<li class="{kind}"><span class=sign aria-hidden=true>{sign or NOTE_SIGNS[kind]}</span>'
         f"<p><span class=hidden>{NOTE_NAMES[kind]}: </span>{escape(text)}</p></li>"
@@ -67,7 +67,17 @@ def render_note(kind: str, text: str, sign: str | None = None) -> str:
 
 
 def is_page(path: Path) -> bool:
-    """Return whether a file is a page that `render_document` made."""
+    """Return whether a file is an HTML page that ultraspec wrote.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    bool
+    """
     with open(path, "rb") as file:
         return b'<meta name="generator" content="ultraspec' in file.read(2000)
 
@@ -78,17 +88,14 @@ def template(name: str, package: str = "ultraspec.report") -> str:
 
 
 def fill(text: str, parts: dict[str, str]) -> str:
-    """Replace every ``{{name}}`` of a template by a part; braces within parts are left as they are."""
+    """Replace every ``{{name}}`` of a template by a part; braces within parts stay as they are."""
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], text)
 
 
 def _colors(theme: str) -> str:
-    """Return the custom properties of a theme: the colours of clusters, and the scales."""
-    light = theme == "light"
-    colors = {f"c{i}": color for i, color in enumerate(palette.LIGHT if light else palette.DARK)}
-    for name, scale in (
-        ("confidence", palette.CONFIDENCE_LIGHT if light else palette.CONFIDENCE_DARK),
-        ("agreement", palette.AGREEMENT_LIGHT if light else palette.AGREEMENT_DARK),
-    ):
-        colors |= {f"{name}{i}": color for i, color in enumerate(scale)}
-    return " ".join(f"--{name}: {color};" for name, color in colors.items())
+    """Return the CSS properties of a theme: the colours of clusters, and the scales."""
+    scales = {
+        "light": {"c": palette.LIGHT, "confidence": palette.CONFIDENCE_LIGHT, "agreement": palette.AGREEMENT_LIGHT},
+        "dark": {"c": palette.DARK, "confidence": palette.CONFIDENCE_DARK, "agreement": palette.AGREEMENT_DARK},
+    }[theme]
+    return " ".join(f"--{name}{i}: {color};" for name, scale in scales.items() for i, color in enumerate(scale))
