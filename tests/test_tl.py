@@ -15,7 +15,7 @@ anndata = pytest.importorskip("anndata")
 pandas = pytest.importorskip("pandas")
 
 BOTH = pytest.mark.parametrize(("function", "kind"), [(tl.uspec, USPEC), (tl.usenc, USENC)], ids=["uspec", "usenc"])
-PIECES = pytest.mark.filterwarnings("ignore:The graph is in")  # fewer clusters are asked for than there are
+COMPONENTS = pytest.mark.filterwarnings("ignore:The graph has")  # fewer clusters are asked for than there are
 FEW = {"uspec": {}, "usenc": {"n_estimators": 4}}  # options that keep the tests quick
 
 
@@ -216,7 +216,7 @@ def test_key_added_names_everything():
     assert set(adata.uns) == {"mine"}
 
 
-@PIECES
+@COMPONENTS
 def test_another_call_replaces_the_first():
     adata, _ = cells()
     tl.uspec(adata, 4)
@@ -225,7 +225,7 @@ def test_another_call_replaces_the_first():
     assert adata.obsm["X_uspec"].shape == (600, 2)
 
 
-@PIECES
+@COMPONENTS
 def test_colours_of_another_number_of_clusters_go():
     adata, _ = cells()
     colors = ["#000000", "#ff0000", "#00ff00", "#0000ff"]
@@ -323,7 +323,7 @@ def test_is_reached_lazily_and_imports_no_anndata():
     assert "tl" in dir(ultraspec)
 
 
-@PIECES
+@COMPONENTS
 def test_in_a_scanpy_workflow():
     scanpy = pytest.importorskip("scanpy")
     pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -1,6 +1,6 @@
-"""Clustering of annotated data as scanpy users know it: takes an AnnData, writes labels and embedding into it.
+"""Clustering of AnnData, in the style of scanpy: labels and embedding are written into the AnnData.
 
-Nothing of scanpy or anndata is imported: what has an AnnData's attributes is treated as one.
+Neither scanpy nor anndata is imported: any object with the attributes of an AnnData is treated as one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import numbers
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec._estimator import fitted
@@ -19,9 +18,9 @@ from ultraspec.uspec import USPEC
 
 __all__ = ["usenc", "uspec"]
 
-WHOLE = ("X", None)  # values of `use_rep` that mean adata.X
-OWN = ("n_clusters", "random_state")  # parameters of the estimators that the functions here name themselves
-UNRECORDED = ("checkpoint", "n_jobs", "verbose")  # they change no label
+MEANS_X = ("X", None)  # values of `use_rep` that mean adata.X
+NAMED_PARAMETERS = ("n_clusters", "random_state")  # parameters of the estimators that are no `options` here
+WITHOUT_EFFECT = ("checkpoint", "n_jobs", "verbose")  # on the labels
 
 
 def uspec(
@@ -36,20 +35,20 @@ def uspec(
 ) -> Any:
     """Cluster the observations of an AnnData by U-SPEC.
 
-    Needs no neighbour graph: only a representation, such as ``scanpy.pp.pca`` gives.
+    Needs no neighbour graph, only a representation such as that of ``scanpy.pp.pca``.
 
     Parameters
     ----------
     adata : AnnData
-        Annotated data. A view becomes an object of its own, as always when it is written to.
+        Annotated data. A view is copied before it is written to, as always in AnnData.
     n_clusters : int or "auto"
-        Number of clusters. "auto" takes the number at the largest eigengap, which sees well separated clusters only.
+        Number of clusters. "auto" chooses it by the largest eigengap, which recognises well separated clusters only.
     use_rep : str or None, default="X_pca"
-        Key of ``adata.obsm``. "X" and None mean ``adata.X``; a sparse one stays sparse.
+        Key of ``adata.obsm``. "X" and None mean ``adata.X``, which may be sparse.
     key_added : str, default="uspec"
-        Name of what is written, see below. What has that name already is replaced.
+        Key of the results, see below. Existing results with this key are replaced.
     random_state : int, RandomState, Generator or None, default=0
-        The same number gives the same clusters.
+        Seed. Equal integers give equal clusters.
     copy : bool, default=False
         Return a new AnnData instead of writing into `adata`.
     **options
@@ -58,27 +57,27 @@ def uspec(
     Returns
     -------
     None or AnnData
-        The copy, if one was asked for. Written are:
+        The copy if `copy` is True, else None. These results are written:
 
         ``.obs[key_added]``
-            Cluster of each observation, a categorical of "0", "1", ...
+            Cluster of each observation, categorical: "0", "1", ...
         ``.obsm["X_" + key_added]``
-            Spectral embedding, float32: rows of unit length, in which the clusters are compact.
+            Spectral embedding, float32, in which clusters are compact. Rows have unit length.
         ``.uns[key_added]``
-            ``"params"``, with which the call can be repeated; ``"n_clusters"``, as found; ``"eigenvalues"``, whose
-            largest gap hints at the number of clusters; ``"sigma"``, the width of the affinity.
+            ``"params"``, the parameters that repeat the call; ``"n_clusters"``, the number of clusters;
+            ``"eigenvalues"``, whose largest gap suggests a number of clusters; ``"sigma"``, the width of the affinity.
 
-        Colours in ``.uns[key_added + "_colors"]`` are dropped where they were of another number of clusters.
+        ``.uns[key_added + "_colors"]`` is deleted if it has colours for another number of clusters.
 
     See Also
     --------
-    usenc : The ensemble: slower, usually better, with a confidence for each observation.
+    usenc : The ensemble method: slower, usually better, with a confidence for each observation.
     ultraspec.USPEC : The estimator, which also labels new observations.
 
     Notes
     -----
-    A cluster with fewer observations than a representative stands for (observations / 1000 by default) cannot be seen:
-    raise `n_representatives` to find rare types in large data.
+    Clusters with fewer observations than one of the representatives stands for (by default, a thousandth of all) cannot
+    be recognised. Raise `n_representatives` to find rare types in large data.
 
     Examples
     --------
@@ -111,20 +110,21 @@ def usenc(
 ) -> Any:
     """Cluster the observations of an AnnData by U-SENC, an ensemble of U-SPEC clusterings.
 
-    About twenty times the time of `uspec`; usually better, and it tells where the members of the ensemble disagree.
+    Takes about twenty times as long as `uspec`. Usually the clusters are better, and the confidence shows where the
+    members of the ensemble disagree.
 
     Parameters
     ----------
     adata : AnnData
-        Annotated data. A view becomes an object of its own, as always when it is written to.
+        Annotated data. A view is copied before it is written to, as always in AnnData.
     n_clusters : int or "auto"
-        Number of clusters. "auto" takes the number at the largest eigengap of the consensus.
+        Number of clusters. "auto" chooses it by the largest eigengap of the consensus.
     use_rep : str or None, default="X_pca"
-        Key of ``adata.obsm``. "X" and None mean ``adata.X``; a sparse one stays sparse.
+        Key of ``adata.obsm``. "X" and None mean ``adata.X``, which may be sparse.
     key_added : str, default="usenc"
-        Name of what is written, see below. What has that name already is replaced.
+        Key of the results, see below. Existing results with this key are replaced.
     random_state : int, RandomState, Generator or None, default=0
-        The same number gives the same clusters.
+        Seed. Equal integers give equal clusters.
     copy : bool, default=False
         Return a new AnnData instead of writing into `adata`.
     **options
@@ -133,19 +133,19 @@ def usenc(
     Returns
     -------
     None or AnnData
-        The copy, if one was asked for. Written are:
+        The copy if `copy` is True, else None. These results are written:
 
         ``.obs[key_added]``
-            Cluster of each observation, a categorical of "0", "1", ...
+            Cluster of each observation, categorical: "0", "1", ...
         ``.obs[key_added + "_confidence"]``
-            Share of the ensemble that backs it, float32: low at the borders of clusters.
+            Share of the members that support the label, float32. Low at the borders of clusters.
         ``.obsm["X_" + key_added]``
-            Embedding by the consensus, float32: rows of unit length, in which the clusters are compact.
+            Embedding of the consensus, float32, in which clusters are compact. Rows have unit length.
         ``.uns[key_added]``
-            ``"params"``, with which the call can be repeated; ``"n_clusters"``, as found; ``"eigenvalues"``, whose
-            largest gap hints at the number of clusters.
+            ``"params"``, the parameters that repeat the call; ``"n_clusters"``, the number of clusters;
+            ``"eigenvalues"``, whose largest gap suggests a number of clusters.
 
-        Colours in ``.uns[key_added + "_colors"]`` are dropped where they were of another number of clusters.
+        ``.uns[key_added + "_colors"]`` is deleted if it has colours for another number of clusters.
 
     See Also
     --------
@@ -178,52 +178,59 @@ def _cluster(
     copy: bool,
     options: dict[str, Any],
 ) -> Any:
-    """Everything is checked and found before anything is written."""
+    """Cluster an AnnData; nothing is written before all is checked and computed."""
     _check_target(adata, key_added, copy)
     _check_options(kind, options)
-    rep = _read_representation(adata, use_rep)
+    X = _read_representation(adata, use_rep)
     if f"X_{key_added}" == use_rep:
         raise ValueError(
-            f"key_added={key_added!r} would replace adata.obsm[{use_rep!r}], which use_rep reads. Choose another."
+            f"key_added={key_added!r} would replace adata.obsm[{use_rep!r}], which use_rep reads. Choose another name."
         )
-    given = {name: _as_parameter(value) for name, value in options.items()}
+    # AnnData files return sequences as arrays, and `options` may come from one
+    given: dict[str, Any] = {
+        name: tuple(value.tolist()) if isinstance(value, np.ndarray) and value.ndim == 1 else value
+        for name, value in options.items()
+    }
     model = kind(n_clusters, random_state=random_state, **given)
-    _fit(model, rep, use_rep)
-    params = {"use_rep": "X" if use_rep in WHOLE else use_rep, **_plain(model.get_params(deep=False))}
+    try:
+        model.fit(X)
+    except (TypeError, ValueError) as error:
+        error.add_note("X is adata.X here." if use_rep in MEANS_X else f"X is adata.obsm[{use_rep!r}] here.")
+        raise
+    params = {"use_rep": "X" if use_rep in MEANS_X else use_rep, **_params_to_store(model)}
     target = adata.copy() if copy else adata
     _write(target, key_added, model, params)
     return target if copy else None
 
 
 def _check_target(adata: Any, key_added: str, copy: bool) -> None:
-    """Raise unless results can be written, which should not come out after a long fit."""
+    """Raise TypeError or ValueError unless results can be written: before a long fit, not after it."""
     if not all(hasattr(adata, name) for name in ("X", "obs", "obsm", "uns", "n_obs")):
         raise TypeError(
             f"adata must be an AnnData, got {type(adata).__name__}. "
-            "For arrays and frames call ultraspec.USPEC or ultraspec.USENC."
+            "For arrays and data frames, use ultraspec.USPEC or ultraspec.USENC."
         )
     if not isinstance(key_added, str) or not key_added:
-        raise TypeError(f"key_added must be a string that is not empty, got {key_added!r}.")
+        raise TypeError(f"key_added must be a non-empty string, got {key_added!r}.")
     if getattr(adata, "isbacked", False) and (copy or adata.is_view):
         what = "A view of an AnnData in backed mode" if adata.is_view else "With copy=True, an AnnData in backed mode"
         raise ValueError(f"{what} would have to be copied into a new file. Call adata = adata.to_memory() first.")
 
 
 def _check_options(kind: type[USPEC | USENC], options: dict[str, Any]) -> None:
-    known = [name for name in kind().get_params(deep=False) if name not in OWN]
+    known = [name for name in kind().get_params(deep=False) if name not in NAMED_PARAMETERS]
     unknown = [name for name in options if name not in known]
     if unknown:
         raise TypeError(
-            f"{kind.__name__.lower()}() got an unknown option {unknown[0]!r}. Known beside the named ones are "
-            f"{', '.join(known)}."
+            f"{kind.__name__.lower()}() got an unknown option {unknown[0]!r}. Known options are {', '.join(known)}."
         )
 
 
 def _read_representation(adata: Any, use_rep: str | None) -> Any:
-    """What is to be clustered."""
+    """Return the rows to cluster."""
     if use_rep is not None and not isinstance(use_rep, str):
         raise TypeError(f"use_rep must be a key of adata.obsm, 'X' or None, got {type(use_rep).__name__}.")
-    if use_rep in WHOLE:
+    if use_rep in MEANS_X:
         return _read_X(adata)
     if use_rep not in adata.obsm:
         keys = ["X", *adata.obsm.keys()]
@@ -245,7 +252,7 @@ def _read_X(adata: Any) -> Any:
 
 
 def _unwrap(rows: Any) -> Any:
-    """Arrays and matrices without the wrapping that views of an AnnData put around theirs."""
+    """Return arrays and matrices without the subclasses that views of an AnnData have."""
     if isinstance(rows, np.ndarray) and not isinstance(rows, np.memmap):
         return rows.view(np.ndarray)
     if scipy.sparse.issparse(rows) and rows.format == "csr":
@@ -254,27 +261,12 @@ def _unwrap(rows: Any) -> Any:
     return rows
 
 
-def _fit(model: USPEC | USENC, rep: Any, use_rep: str | None) -> None:
-    try:
-        model.fit(rep)
-    except (TypeError, ValueError) as error:
-        error.add_note("X is adata.X here." if use_rep in WHOLE else f"X is adata.obsm[{use_rep!r}] here.")
-        raise
-
-
-def _embedding(model: USPEC | USENC) -> npt.NDArray[np.float32]:
-    """What `transform` gives for the rows that were fitted, from edges and microclusters that the fit has found.
-
-    A third of the time of a fit is saved by not finding them again.
-    """
-    with ThreadEngine(model.n_jobs) as engine:
-        return fitted(model).embed_fitted_rows(engine)
-
-
 def _write(adata: Any, key: str, model: USPEC | USENC, params: dict[str, Any]) -> None:
     import pandas
 
-    embedding = _embedding(model)
+    with ThreadEngine(model.n_jobs) as engine:
+        # what `transform` returns for these rows, in less time: their edges or microclusters are known
+        embedding = fitted(model).embed_fitted_rows(engine)
     categories = [str(number) for number in range(model.n_clusters_)]
     facts = {"params": params, "n_clusters": int(model.n_clusters_), "eigenvalues": np.array(model.eigenvalues_)}
     adata.obs[key] = pandas.Categorical.from_codes(model.labels_, categories)
@@ -289,26 +281,22 @@ def _write(adata: Any, key: str, model: USPEC | USENC, params: dict[str, Any]) -
         del adata.uns[colors]
 
 
-def _as_parameter(value: Any) -> Any:
-    """A value as the estimators take it: files give sequences back as arrays."""
-    return tuple(value.tolist()) if isinstance(value, np.ndarray) and value.ndim == 1 else value
+def _params_to_store(model: USPEC | USENC) -> dict[str, Any]:
+    """Return the parameters that determine the result, as types that every file format of AnnData can store.
 
-
-def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that shape the result, as types that every file format for AnnData can hold.
-
-    A `random_state` that is None or a generator is left out: it cannot be written, and would not give the same again.
+    A `random_state` that is None or a generator is left out: it cannot be stored, and would not repeat the result.
     """
     return {
-        name: _as_plain(value)
-        for name, value in parameters.items()
-        if name not in UNRECORDED and isinstance(value, (str, numbers.Real, tuple, list))
+        name: _as_builtin(value)
+        for name, value in model.get_params(deep=False).items()
+        if name not in WITHOUT_EFFECT and isinstance(value, (str, numbers.Real, tuple, list))
     }
 
 
-def _as_plain(value: Any) -> Any:
+def _as_builtin(value: Any) -> Any:
+    """Return numbers and sequences, of NumPy too, as int, float, str and list."""
     if isinstance(value, (tuple, list)):
-        return [_as_plain(item) for item in value]
+        return [_as_builtin(item) for item in value]
     if isinstance(value, str):
         return str(value)
     return int(value) if isinstance(value, numbers.Integral) else float(value)
