@@ -61,7 +61,9 @@ class Diagnostic(Exception):
 
     def message(self, notation: Notation = PYTHON) -> str:
         """Return the problem and the advice what to do."""
-        return f"{self._problem(notation)} {self._advice(notation)}".rstrip()
+        problem = self._problem(notation)
+        separator = "\n" if "\n" in problem else " "
+        return f"{problem}{separator}{self._advice(notation)}".rstrip()
 
     def _problem(self, notation: Notation) -> str:
         raise NotImplementedError
@@ -78,27 +80,13 @@ class Diagnostic(Exception):
 
 @dataclass(eq=False)
 class ParameterError(Diagnostic):
-    """A parameter has a value that is not allowed.
+    """A parameter has a value that is not allowed."""
 
-    Attributes
-    ----------
-    parameter : str
-        Name of the parameter.
-    value : object
-        Its value.
-    expected : str
-        Allowed values, as in "an integer >= 1".
-    alternatives : tuple
-        Further allowed values, such as ``("auto",)`` or ``(None,)``.
-    hint : str
-        What to do, if `expected` does not say so.
-    """
-
-    parameter: str
-    value: Any
-    expected: str
-    alternatives: tuple[Any, ...] = ()
-    hint: str = ""
+    parameter: str  #: name of the parameter
+    value: Any  #: its value
+    expected: str  #: the allowed values: "an integer >= 1"
+    alternatives: tuple[Any, ...] = ()  #: further allowed values, such as ``("auto",)`` or ``(None,)``
+    hint: str = ""  #: what to do, if `expected` does not say so
 
     def _problem(self, notation: Notation) -> str:
         kind = f" ({type(self.value).__name__})" if isinstance(self, TypeError) else ""

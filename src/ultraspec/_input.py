@@ -30,44 +30,23 @@ from ultraspec.rows import (
 
 @dataclass(eq=False)
 class FeatureCountMismatch(InvalidData):
-    """Rows have another number of features than those that a model was fitted on.
+    """The number of features differs from that of the rows that a model was fitted on."""
 
-    Attributes
-    ----------
-    n_features : int
-        Number of features of the rows.
-    expected : int
-        Number of features of the model.
-    estimator : str
-        Class of the model.
-    """
-
-    n_features: int
-    expected: int
-    estimator: str
+    n_features: int  #: number of features of the rows
+    expected: int  #: number of features of the model
+    estimator: str  #: class of the model
 
     def _problem(self, notation: Notation) -> str:
-        model = notation.estimator(self.estimator)
-        return (
-            f"{notation.data} has {self.n_features} features, but {model} is expecting {self.expected} features as "
-            "input."
-        )
+        expecting = f"{notation.estimator(self.estimator)} is expecting {self.expected} features as input"
+        return f"{notation.data} has {self.n_features} features, but {expecting}."
 
 
 @dataclass(eq=False)
 class FeatureNamesMismatch(InvalidData):
-    """Rows have other feature names than those that a model was fitted on, or in another order.
+    """The feature names, or their order, differ from those of the rows that a model was fitted on."""
 
-    Attributes
-    ----------
-    fitted : list of str
-        Names of the model's features.
-    given : list of str
-        Names of the rows' features.
-    """
-
-    fitted: list[str]
-    given: list[str]
+    fitted: list[str]  #: feature names of the model
+    given: list[str]  #: feature names of the rows
 
     def _problem(self, notation: Notation) -> str:  # noqa: ARG002
         lines = ["The feature names should match those that were passed during fit."]
@@ -76,7 +55,8 @@ class FeatureNamesMismatch(InvalidData):
             ("seen at fit time, yet now missing", sorted(set(self.fitted) - set(self.given))),
         ):
             if names:
-                lines += [f"Feature names {title}:", *(f"- {name}" for name in names[:5]), *["- ..."][: len(names) - 5]]
+                lines += [f"Feature names {title}:", *(f"- {name}" for name in names[:5])]
+                lines += ["- ..."] if len(names) > 5 else []
         if len(lines) == 1:
             lines.append("Feature names must be in the same order as they were in fit.")
         return "\n".join(lines)
@@ -85,23 +65,15 @@ class FeatureNamesMismatch(InvalidData):
         if set(self.given) == set(self.fitted):
             return ""
         columns = notation.argument("columns", ...)
-        return f"\nChoose the columns that were fitted{notation.python(', as in open_rows')}: {columns}."
+        return f"Choose the columns that were fitted{notation.python(', as in open_rows')}: {columns}."
 
 
 @dataclass(eq=False)
 class FeatureNamesIgnored(Diagnostic, UserWarning):
-    """Only one of the rows and the model has feature names, so names are not compared.
+    """Only one of the rows and the model has feature names, so names are not compared."""
 
-    Attributes
-    ----------
-    estimator : str
-        Class of the model.
-    fitted_with_names : bool
-        Whether it is the model that has names.
-    """
-
-    estimator: str
-    fitted_with_names: bool
+    estimator: str  #: class of the model
+    fitted_with_names: bool  #: whether it is the model that has names
 
     def _problem(self, notation: Notation) -> str:
         has = "does not have valid feature names" if self.fitted_with_names else "has feature names"

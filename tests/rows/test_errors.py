@@ -23,7 +23,7 @@ EVERY = [
     rows.InconsistentFiles((PATH, PATH), ["a"], "one has 'a'"),
     rows.IndexGuessed(PATH),
     rows.InvalidFile(PATH, "is empty"),
-    rows.MalformedCsv(PATH, "has columns without numbers", {"delimiter": ";"}),
+    rows.InvalidFile(PATH, "has columns without numbers", "", {"delimiter": ";"}),
     rows.NotFinite(float("inf"), "a", 7),
     rows.NotNumeric({"name": "string"}, ["a", "b"], PATH),
     rows.OptionNotApplicable("array", "points", PATH),

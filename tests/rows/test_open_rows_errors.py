@@ -232,8 +232,8 @@ def test_columns_that_cannot_be_chosen(tmp_path, name):
         ("\x00 no text", ["UTF-16 or no text at all"]),
         ("a;b\n1,5;2,5\n", ["Try delimiter=';' and decimal=','"]),
         ("a b\n1 2\n", ["Try delimiter=' '"]),
-        ("# made by hand\na,b\n1,2\n", ["'# made by hand' looks like a comment", "grep -v '^#' t.csv"]),
-        ("a,b\n1,2\n% end\n", ["'% end' looks like a comment"]),
+        ("# made by hand\na,b\n1,2\n", ["'# made by hand' looks like one", "grep -v '^#' t.csv"]),
+        ("a,b\n1,2\n% end\n", ["'% end' looks like one"]),
         ("a,b\n\x1b[31m\n", ["got 1:  [31m"]),  # what a terminal would obey is not shown
     ],
 )

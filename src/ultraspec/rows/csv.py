@@ -15,7 +15,7 @@ import numpy as np
 
 from ultraspec._checks import InvalidParameter, import_optional, warn_user
 from ultraspec.rows.columns import Columns, check_numeric_columns
-from ultraspec.rows.errors import HeaderGuessed, IndexGuessed, InvalidFile, MalformedCsv, NotNumeric, UnreadableFile
+from ultraspec.rows.errors import HeaderGuessed, IndexGuessed, InvalidFile, NotNumeric, UnreadableFile
 from ultraspec.rows.file_rows import Array, FileSource
 from ultraspec.rows.file_state import FileState
 from ultraspec.rows.raw_matrix import MatrixRows
@@ -148,9 +148,9 @@ class _Table:
         try:
             check_numeric_columns(self.path, [labels[number] for number in chosen.numbers], types, numeric)
         except NotNumeric as error:
-            options, hint = self._suggest()
+            hint, options = self._suggest()
             if options or hint:
-                raise MalformedCsv(self.path, "has columns without numbers", options, hint) from error
+                raise InvalidFile(self.path, "has columns without numbers", hint, options) from error
             raise
 
     def _is_numeric(self, kind: Any) -> bool:
@@ -206,19 +206,18 @@ class _Table:
         except (EOFError, zlib.error, gzip.BadGzipFile):  # pyarrow will report it
             return b""
 
-    def _not_utf_8(self, reason: str, encoding: str) -> MalformedCsv:
+    def _not_utf_8(self, reason: str, encoding: str) -> InvalidFile:
         command = f"iconv -f {encoding} -t UTF-8 {self.path.name} > utf8.csv"
-        return MalformedCsv(self.path, reason, hint=f"Save it as UTF-8 first, for example: {command}")
+        return InvalidFile(self.path, reason, f"Save it as UTF-8 first, for example: {command}")
 
-    def _suggest(self) -> tuple[dict[str, str], str]:
-        """Return options with which the file may be a table of numbers, and if there are none, a hint or nothing."""
+    def _suggest(self) -> tuple[str, dict[str, str]]:
+        """Return a hint, or options with which the file may be a table of numbers; both may be empty."""
         lines = [line for line in self._start().decode("utf-8", "replace").splitlines()[:50] if line.strip()]
         comments = [line for line in lines if line.startswith(("#", "%"))]
         if comments:
-            return {}, (
-                f"The line {_printable(comments[0], 40)!r} looks like a comment, which CSV does not have: remove such "
-                f"lines, for example: grep -v '^{comments[0][0]}' {self.path.name} > plain.csv"
-            )
+            command = f"grep -v '^{comments[0][0]}' {self.path.name} > plain.csv"
+            line = repr(_printable(comments[0], 40))
+            return f"CSV has no comments, but {line} looks like one. Remove such lines, for example: {command}", {}
         for delimiter in (self._delimiter, *OTHER_DELIMITERS):
             counts = {line.count(delimiter) for line in lines}
             if len(counts) != 1 or counts == {0}:
@@ -227,10 +226,10 @@ class _Table:
             values = itertools.chain.from_iterable(line.split(delimiter) for line in lines)
             has_decimal_comma = any(DECIMAL_COMMA.fullmatch(value.strip()) for value in values)
             if delimiter != "," and self._decimal != "," and has_decimal_comma:
-                return {**options, "decimal": ","}, ""
+                return "", {**options, "decimal": ","}
             if options and self._delimiter not in lines[0]:
-                return options, ""
-        return {}, ""
+                return "", options
+        return "", {}
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -244,7 +243,7 @@ class _Table:
             if place is not None:
                 name = self.first_line[int(place[1])]
                 reason = f"has a column {name!r} that must hold numbers, but only part of its values are"
-                raise MalformedCsv(self.path, reason, hint=str(error)) from error
+                raise InvalidFile(self.path, reason, str(error)) from error
             if isinstance(error, UnicodeDecodeError):
                 byte = error.object[error.start]
                 reason = f"is not text in UTF-8 ({error.reason}, byte {byte:#x})"
@@ -252,7 +251,7 @@ class _Table:
             if re.search("straddl|Empty CSV file or block", str(error)):
                 raise _LongLine from error
             reason = f"cannot be read as a CSV file. {_printable(error, 200)}"
-            raise MalformedCsv(self.path, reason, *self._suggest()) from error
+            raise InvalidFile(self.path, reason, *self._suggest()) from error
         except OSError as error:
             self._state.check()
             raise UnreadableFile(self.path, "a CSV file", str(error)) from error

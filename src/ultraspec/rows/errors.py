@@ -20,96 +20,12 @@ class InvalidSelection(InvalidData):
 
 @dataclass(eq=False)
 class InvalidFile(InvalidData):
-    """A file cannot be used.
+    """A file cannot be used."""
 
-    Attributes
-    ----------
-    path : Path
-        The file or folder.
-    reason : str
-        What is wrong with it: the rest of a sentence that begins with the path.
-    hint : str
-        What to do.
-    """
-
-    path: Path
-    reason: str
-    hint: str = ""
-
-    def _problem(self, notation: Notation) -> str:
-        return f"{self.path} {self.reason}."
-
-    def _advice(self, notation: Notation) -> str:
-        return self.hint
-
-
-@dataclass(eq=False)
-class UnknownFormat(InvalidData):
-    """The name of a file has none of the suffixes that are known.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    known : sequence of str
-        Suffixes and kinds of folders that can be read.
-    """
-
-    path: Path
-    known: Sequence[str]
-
-    def _problem(self, notation: Notation) -> str:
-        return f"{self.path} has an unknown format."
-
-    def _advice(self, notation: Notation) -> str:
-        return f"Known formats are {', '.join(self.known)}."
-
-
-@dataclass(eq=False)
-class UnreadableFile(InvalidData):
-    """A library failed to read a file.
-
-    Attributes
-    ----------
-    path : Path
-        The file or folder.
-    kind : str
-        What it was read as: "a Parquet file".
-    reason : str
-        What the library reported.
-    """
-
-    path: Path
-    kind: str
-    reason: str
-
-    def _problem(self, notation: Notation) -> str:
-        return (
-            f"{self.path} cannot be read as {self.kind}; it may be damaged, incomplete or of another format. "
-            f"{self.reason}"
-        )
-
-
-@dataclass(eq=False)
-class MalformedCsv(InvalidData):
-    """A CSV file is no table of numbers.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    reason : str
-        What is wrong with it: the rest of a sentence that begins with the path.
-    options : dict
-        Options of `open_rows` that may help: ``{"delimiter": ";"}``.
-    hint : str
-        What else to do.
-    """
-
-    path: Path
-    reason: str
-    options: Mapping[str, str] = field(default_factory=dict)
-    hint: str = ""
+    path: Path  #: the file or folder
+    reason: str  #: what is wrong: the rest of a sentence that begins with the path
+    hint: str = ""  #: what to do
+    options: Mapping[str, str] = field(default_factory=dict)  #: options of `open_rows` that may help
 
     def _problem(self, notation: Notation) -> str:
         return f"{self.path} {self.reason}."
@@ -121,22 +37,41 @@ class MalformedCsv(InvalidData):
 
 
 @dataclass(eq=False)
+class UnknownFormat(InvalidData):
+    """The name of a file has no known suffix."""
+
+    path: Path  #: the file
+    known: Sequence[str]  #: the known suffixes
+
+    def _problem(self, notation: Notation) -> str:
+        return f"{self.path} has an unknown format."
+
+    def _advice(self, notation: Notation) -> str:
+        return f"Known formats are {', '.join(self.known)}."
+
+
+@dataclass(eq=False)
+class UnreadableFile(InvalidData):
+    """A library failed to read a file."""
+
+    path: Path  #: the file or folder
+    kind: str  #: what it was read as: "a Parquet file"
+    reason: str  #: what the library reported
+
+    def _problem(self, notation: Notation) -> str:
+        return (
+            f"{self.path} cannot be read as {self.kind}; it may be damaged, incomplete or of another format. "
+            f"{self.reason}"
+        )
+
+
+@dataclass(eq=False)
 class OptionNotApplicable(InvalidData):
-    """An option of `open_rows` is for files of another format.
+    """An option of `open_rows` is for files of another format."""
 
-    Attributes
-    ----------
-    option : str
-        Name of the option.
-    value : object
-        Its value.
-    path : Path
-        The file.
-    """
-
-    option: str
-    value: Any
-    path: Path
+    option: str  #: name of the option
+    value: Any  #: its value
+    path: Path  #: the file
 
     def _problem(self, notation: Notation) -> str:
         return f"{notation.argument(self.option, self.value)} does not apply to {self.path}."
@@ -147,24 +82,12 @@ class OptionNotApplicable(InvalidData):
 
 @dataclass(eq=False)
 class ColumnNotFound(InvalidSelection):
-    """A column was chosen that the file does not have.
+    """A column was chosen that the file does not have."""
 
-    Attributes
-    ----------
-    column : str or int
-        The name or number that was chosen.
-    path : Path
-        The file.
-    known : list of str or None
-        Names of the columns; None if they have none.
-    n_columns : int
-        Number of columns.
-    """
-
-    column: str | int
-    path: Path
-    known: list[str] | None
-    n_columns: int
+    column: str | int  #: the name or number that was chosen
+    path: Path  #: the file
+    known: list[str] | None  #: names of the columns; None if they have none
+    n_columns: int  #: number of columns
 
     def _problem(self, notation: Notation) -> str:
         if not isinstance(self.column, str):
@@ -181,21 +104,11 @@ class ColumnNotFound(InvalidSelection):
 
 @dataclass(eq=False)
 class AmbiguousColumn(InvalidSelection):
-    """A column was chosen by a name that several columns have.
+    """A column was chosen by a name that several columns have."""
 
-    Attributes
-    ----------
-    column : str
-        The name.
-    path : Path
-        The file.
-    known : list of str
-        Names of all columns.
-    """
-
-    column: str
-    path: Path
-    known: list[str]
+    column: str  #: the name
+    path: Path  #: the file
+    known: list[str]  #: names of all columns
 
     def _problem(self, notation: Notation) -> str:
         return f"{self.path} has more than one column named {self.column!r}."
@@ -206,21 +119,11 @@ class AmbiguousColumn(InvalidSelection):
 
 @dataclass(eq=False)
 class ArrayNotFound(InvalidSelection):
-    """The array that was chosen, or the only 2-d array of numbers, is not in the file.
+    """The array that was chosen, or a 2-d array of numbers if none was, is not in the file."""
 
-    Attributes
-    ----------
-    array : str or None
-        Name of the array; None if none was chosen.
-    path : Path
-        The file.
-    known : dict of str to object
-        Arrays of the file by name, with shape and type as their string.
-    """
-
-    array: str | None
-    path: Path
-    known: Mapping[str, Any]
+    array: str | None  #: name of the array; None if none was chosen
+    path: Path  #: the file
+    known: Mapping[str, Any]  #: shape and type of the arrays of the file, by name
 
     def _problem(self, notation: Notation) -> str:
         what = "2-d array of numbers" if self.array is None else f"array {self.array!r}"
@@ -229,18 +132,10 @@ class ArrayNotFound(InvalidSelection):
 
 @dataclass(eq=False)
 class AmbiguousArray(InvalidSelection):
-    """A file has more than one 2-d array of numbers, and none was chosen.
+    """A file has more than one 2-d array of numbers, and none was chosen."""
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    known : dict of str to object
-        Arrays of the file by name, with shape and type as their string.
-    """
-
-    path: Path
-    known: Mapping[str, Any]
+    path: Path  #: the file
+    known: Mapping[str, Any]  #: shape and type of the arrays of the file, by name
 
     def _problem(self, notation: Notation) -> str:
         return f"{self.path} has more than one 2-d array of numbers. {_list_arrays(self.known)}"
@@ -256,21 +151,11 @@ def _list_arrays(arrays: Mapping[str, Any]) -> str:
 
 @dataclass(eq=False)
 class NotNumeric(InvalidSelection):
-    """Columns of a table or a data frame do not hold numbers.
+    """Columns of a table or a data frame do not hold numbers."""
 
-    Attributes
-    ----------
-    columns : dict of str to object
-        Types of these columns, by name.
-    numeric : list of str
-        Names of the columns that hold numbers.
-    path : Path or None
-        The file; None for a data frame.
-    """
-
-    columns: Mapping[Any, Any]
-    numeric: list[Any]
-    path: Path | None = None
+    columns: Mapping[Any, Any]  #: types of these columns, by name
+    numeric: list[Any]  #: names of the columns that hold numbers
+    path: Path | None = None  #: the file; None for a data frame
 
     def _problem(self, notation: Notation) -> str:
         shown = ", ".join(f"{name!r} ({kind})" for name, kind in list(self.columns.items())[:MOST_SHOWN])
@@ -281,28 +166,20 @@ class NotNumeric(InvalidSelection):
     def _advice(self, notation: Notation) -> str:
         if not self.numeric:
             return "Convert these to numbers first."
-        numeric = notation.argument("columns", self.numeric) if self.path is not None else ""
-        instead = f"Choose {numeric}" if numeric else f"Pass {notation.data}[[{join_names(self.numeric)}]]"
+        if self.path is None:
+            instead = f"Pass {notation.data}[[{join_names(self.numeric)}]]"
+        else:
+            instead = f"Choose {notation.argument('columns', self.numeric)}"
         return f"{instead}, which do, or convert these to numbers first."
 
 
 @dataclass(eq=False)
 class InconsistentFiles(InvalidSelection):
-    """Files of one folder do not have the same columns.
+    """Files of one folder do not have the same columns."""
 
-    Attributes
-    ----------
-    paths : tuple of Path
-        The two files that differ.
-    columns : list of str
-        Columns that only one of them has, or that have different types.
-    difference : str
-        How they differ.
-    """
-
-    paths: tuple[Path, Path]
-    columns: list[str]
-    difference: str
+    paths: tuple[Path, Path]  #: the two files that differ
+    columns: list[str]  #: columns that only one of them has, or that have different types
+    difference: str  #: how they differ
 
     def _problem(self, notation: Notation) -> str:
         return f"The files of a folder must have the same columns, but {self.difference}."
@@ -314,21 +191,11 @@ class InconsistentFiles(InvalidSelection):
 
 @dataclass(eq=False)
 class NotFinite(InvalidData):
-    """Rows contain NaN or infinity.
+    """Rows contain NaN or infinity."""
 
-    Attributes
-    ----------
-    value : float
-        The first such value.
-    column : str or int
-        Name of its column, or the number if columns have no names.
-    row : int
-        Number of its row.
-    """
-
-    value: float
-    column: str | int
-    row: int
+    value: float  #: the first such value
+    column: str | int  #: name of its column, or the number if columns have no names
+    row: int  #: number of its row
 
     def _problem(self, notation: Notation) -> str:
         what = "NaN" if self.value != self.value else "infinity (inf)"
@@ -341,15 +208,9 @@ class NotFinite(InvalidData):
 
 @dataclass(eq=False)
 class ValuesTooLarge(InvalidData):
-    """Rows contain values whose differences would overflow.
+    """Rows contain values whose differences would overflow."""
 
-    Attributes
-    ----------
-    largest : float
-        The largest absolute value that is allowed.
-    """
-
-    largest: float
+    largest: float  #: the largest absolute value that is allowed
 
     def _problem(self, notation: Notation) -> str:
         return f"{notation.data} contains values beyond {self.largest:.0e}, whose differences and means overflow."
@@ -360,15 +221,9 @@ class ValuesTooLarge(InvalidData):
 
 @dataclass(eq=False)
 class ZeroRow(InvalidData):
-    """A row is all zeros, and the metric is cosine.
+    """A row is all zeros, and the metric is cosine."""
 
-    Attributes
-    ----------
-    row : int
-        Number of the row.
-    """
-
-    row: int
+    row: int  #: number of the row
 
     def _problem(self, notation: Notation) -> str:
         metric = notation.argument("metric", "cosine")
@@ -380,15 +235,9 @@ class ZeroRow(InvalidData):
 
 @dataclass(eq=False)
 class IndexGuessed(Diagnostic, UserWarning):
-    """The first column of a CSV file has no name and was taken for the index that pandas writes.
+    """The first column of a CSV file has no name and was taken for the index that pandas writes."""
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    """
-
-    path: Path
+    path: Path  #: the file
 
     def _problem(self, notation: Notation) -> str:
         return (
@@ -402,21 +251,11 @@ class IndexGuessed(Diagnostic, UserWarning):
 
 @dataclass(eq=False)
 class HeaderGuessed(Diagnostic, UserWarning):
-    """The first line of a CSV file holds integers, and a guess was made whether it is names.
+    """The first line of a CSV file holds integers, and whether it is names was guessed."""
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    line : str
-        The line, or its beginning.
-    header : bool
-        The guess: whether it is names.
-    """
-
-    path: Path
-    line: str
-    header: bool
+    path: Path  #: the file
+    line: str  #: the line, or its beginning
+    header: bool  #: the guess: whether it is names
 
     def _problem(self, notation: Notation) -> str:
         taken = "names" if self.header else "the first row"
