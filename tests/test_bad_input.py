@@ -27,7 +27,7 @@ def metric(request):
 
 @pytest.fixture(params=AS_THEY_ARE)
 def container(request):
-    """Makes an array or a sparse matrix of an array."""
+    """A function that returns an array as it is or as a sparse matrix."""
     return AS_THEY_ARE[request.param]
 
 
@@ -37,12 +37,12 @@ def model():
 
 
 def raises(message, error=ValueError):
-    """Expect an error that holds the message word for word."""
+    """Expect an error with this message."""
     return pytest.raises(error, match=re.escape(message))
 
 
 def fit_quietly(X, k=4, **options):
-    """Fit where no warning is due."""
+    """Fit, and fail on warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return USPEC(k, random_state=0, **options).fit(X)
@@ -265,7 +265,7 @@ def test_columns_of_very_different_size():
 
 
 def test_rows_far_beyond_the_fitted_ones_get_a_label():
-    """In a process of its own, as a kernel that meets NaN may crash it."""
+    """Run in another process, as a kernel that meets NaN may crash it."""
     python("""
         import itertools, json, sys
         sys.path.insert(0, "tests")
@@ -475,7 +475,7 @@ def test_outliers_that_change_little_are_no_reason_to_warn():
 
 
 def integers(name, least, other=""):
-    """Values that an integer from `least` on must not have, and what is said of them."""
+    """Return values that are refused for an integer parameter, with the error and its message."""
     wanted = re.escape(f"{name} must be an integer >= {least}") + f".*{re.escape(other)}.*got "
     for value in (least - 1, -7):
         yield name, value, ValueError, f"{wanted}{value}"

@@ -70,7 +70,7 @@ TABLES = ("names.csv", "index.csv.gz", "tabs.tsv", "plain.parquet", "groups.parq
 
 
 def write(folder, name, X):
-    """Write X in one of the formats; gives the path."""
+    """Write X in one of the formats; return the path."""
     path = folder / name
     FORMATS[name](path, X)
     return path

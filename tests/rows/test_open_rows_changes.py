@@ -68,7 +68,7 @@ def test_chunks_that_change_while_they_are_read(tmp_path, name, change, monkeypa
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
-    """An own folder for temporary files."""
+    """An empty folder for temporary files."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))

@@ -23,13 +23,13 @@ X = blobs(900, 3, 3, seed=2)[0]
 FILES = [name for name in FORMATS if "." in name and not name.endswith("zarr")]
 
 
-def refused(path, *words, error=ValueError, **options):
-    """Check that a file is refused by a message with its name and these words; gives the message."""
+def refused(path, *strings, error=ValueError, **options):
+    """Check that a file is refused with a message that has its name and these strings; return the message."""
     with pytest.raises(error) as caught:
         open_rows(path, **options)
     message = str(caught.value)
-    for word in (path.name, *words):
-        assert word in message
+    for text in (path.name, *strings):
+        assert text in message
     return message
 
 

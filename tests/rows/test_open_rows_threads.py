@@ -43,15 +43,15 @@ def test_threads_read_at_once(files, name, monkeypatch):
 
 
 class Counted:
-    """Counts how often each chunk is decoded, whole ones only."""
+    """Records every strip of a chunk that is decoded."""
 
     def __init__(self, rows, monkeypatch):
         self.chunks, decode, lock = [], rows._decode, threading.Lock()
 
-        def counted(number, columns, room):
+        def counted(number, columns, buffer):
             with lock:
                 self.chunks.append((number, columns.start))
-            return decode(number, columns, room)
+            return decode(number, columns, buffer)
 
         monkeypatch.setattr(rows, "_decode", counted)
 
