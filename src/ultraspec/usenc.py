@@ -38,9 +38,9 @@ CLUSTERS_IF_AUTO = 10  # number of clusters that n_clusters="auto" is taken for 
 class USENC(RowEstimator):
     """Ultra-scalable ensemble clustering (U-SENC).
 
-    Clusters the rows many times by U-SPEC, each time with representatives and a number of clusters of its own, and
-    then finds the clustering that agrees best with all of them. Usually better than one `USPEC`, for about
-    `n_estimators` times its time.
+    Clusters the rows several times by U-SPEC, with different representatives and numbers of clusters, and combines
+    these base clusterings into a consensus. Usually more accurate than one `USPEC` model; takes about `n_estimators`
+    times as long.
 
     Parameters
     ----------
@@ -103,36 +103,39 @@ class USENC(RowEstimator):
     labels_ : ndarray of shape (n_samples,), int32
         Cluster of each row.
     base_labels_ : ndarray of shape (n_samples, n_estimators), uint8 (uint16 above 256 base clusters)
-        Labels by each member.
+        Base labels: the label of each row by each member.
     confidence_ : ndarray of shape (n_samples,), float32
-        Share of the ensemble that backs each row's label. A member backs it if most rows of the member's cluster that
-        the row is in have the same label: if the member alone were asked, this is the label it would give. 1 deep
-        inside of a cluster, lower towards its border. It tells how far members agree, not how right they are.
+        Share of the members that support the label of each row. A member supports it if most rows in the member's
+        cluster of that row have the same label. The confidence is 1 deep inside of a cluster and lower near its border.
+        It measures how far the members agree, not how accurate they are.
     eigenvalues_ : ndarray, float64
-        Largest eigenvalues of the base clusters' normalised affinity, descending from 1.
+        Largest eigenvalues of the normalised affinity of the base clusters, in descending order from 1; with
+        consensus="average", those of the first member's representatives.
     n_iter_ : int
-        Passes that the last k-means made over all microclusters (groups of rows with equal base labels).
+        Number of k-means iterations over all microclusters (groups of rows with equal base labels).
     n_clusters_ : int
-        Number of clusters found.
+        Number of clusters. A warning says if it is smaller than `n_clusters`.
     fit_profile_ : dict
-        For each phase of the fit, its ``seconds`` and the most resident memory seen, ``resident_bytes``.
+        For each phase of the fit, its duration in ``seconds`` and the peak of the resident memory in
+        ``resident_bytes``, or None if the operating system does not report it.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
-        Names of the features, if X had them.
+        Names of the features, if X has names.
     scaling_ : Scaling or None
-        ``mean`` and ``deviation`` of the columns, if the rows came scaled (``open_rows(path, scale="standard")``).
+        ``mean`` and ``deviation`` of the columns if X was scaled by ``open_rows(path, scale="standard")``, else None.
 
     See Also
     --------
-    USPEC : One spectral clustering.
-    consensus : The second half alone, for label matrices from any clusterers.
+    USPEC : A single spectral clustering.
+    consensus : Consensus of base clusterings from any clusterers.
 
     Notes
     -----
-    `labels_` equals ``predict(X)`` for the X that was fitted, bit for bit.
+    For the rows that were fitted, ``predict(X)`` returns exactly `labels_`.
 
-    Sizes: beside X and the labels a fit holds about 60 bytes per row at K = 5 and m = 20, of which `base_labels_` stay.
+    Memory: in addition to X and the labels, a fit needs about 60 bytes per row for K = 5 and m = 20. The fitted model
+    keeps `base_labels_`, one byte per row and member.
 
     References
     ----------

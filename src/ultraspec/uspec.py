@@ -35,9 +35,9 @@ WITHOUT_EFFECT = ("random_state", "n_jobs", "verbose", "checkpoint")  # on label
 class USPEC(RowEstimator):
     """Ultra-scalable spectral clustering (U-SPEC).
 
-    Finds clusters of any shape in millions of rows. A few representatives stand for the data; every row is tied to
-    its nearest representatives; the bipartite graph of rows and representatives is cut through an eigenproblem of
-    the representatives' size. Time and memory grow linearly with the number of rows.
+    Finds clusters of any shape in millions of rows. A small set of representatives is selected, and each row is
+    connected to its nearest representatives. The bipartite graph of rows and representatives is cut by solving an
+    eigenproblem whose size is the number of representatives. Time and memory grow linearly with the number of rows.
 
     Parameters
     ----------
@@ -96,36 +96,37 @@ class USPEC(RowEstimator):
     labels_ : ndarray of shape (n_samples,), int32
         Cluster of each row.
     representatives_ : ndarray of shape (p, n_features), float64
-        The representatives (under the cosine metric: directions).
+        The representatives, in the coordinates of X; with metric="cosine", scaled to unit length.
     sigma_ : float
         Width of the Gaussian affinity: the mean distance of rows to their K nearest representatives.
     eigenvalues_ : ndarray, float64
-        Largest eigenvalues of the representatives' normalised affinity, descending from 1.
+        Largest eigenvalues of the normalised affinity of the representatives, in descending order from 1.
     n_iter_ : int
-        Iterations of the k-means that gave the centres.
+        Number of k-means iterations.
     n_clusters_ : int
-        Number of clusters found.
+        Number of clusters. A warning says if it is smaller than `n_clusters`.
     fit_profile_ : dict
-        For each phase of the fit, its ``seconds`` and the most resident memory seen, ``resident_bytes``.
+        For each phase of the fit, its duration in ``seconds`` and the peak of the resident memory in
+        ``resident_bytes``, or None if the operating system does not report it.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
-        Names of the features, if X had them.
+        Names of the features, if X has names.
     scaling_ : Scaling or None
-        ``mean`` and ``deviation`` of the columns, if the rows came scaled (``open_rows(path, scale="standard")``).
+        ``mean`` and ``deviation`` of the columns if X was scaled by ``open_rows(path, scale="standard")``, else None.
 
     See Also
     --------
-    USENC : An ensemble of these, and its consensus.
-    sklearn.cluster.SpectralClustering : Spectral clustering on all pairs of rows, for up to some ten thousand rows.
-    sklearn.cluster.KMeans : Faster on compact clusters, cannot follow others.
+    USENC : Ensemble of U-SPEC models and its consensus.
+    sklearn.cluster.SpectralClustering : Spectral clustering with all pairs of rows, for up to about ten thousand rows.
+    sklearn.cluster.KMeans : Faster, for compact clusters only.
 
     Notes
     -----
-    `labels_` equals ``predict(X)`` for the X that was fitted, bit for bit.
+    For the rows that were fitted, ``predict(X)`` returns exactly `labels_`.
 
-    Sizes: beside X and the labels a fit holds about 42 bytes per row at K = 5; a pickled model holds the labels and a
-    few MB.
+    Memory: in addition to X and the labels, a fit needs about 42 bytes per row for K = 5. A pickled model contains the
+    labels and a few MB.
 
     References
     ----------

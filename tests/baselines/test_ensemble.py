@@ -298,7 +298,7 @@ def test_a_clustering_without_labels_changes_nothing(function):
     ("labels", "k", "error", "message"),
     [
         ([0, 1, 2], 2, ValueError, "base_labels must be a matrix"),
-        ([[0.5, 1], [1, 2]], 2, ValueError, "not whole"),
+        ([[0.5, 1], [1, 2]], 2, ValueError, "not integers"),
         ([[-1, -1], [-1, -1]], 1, ValueError, "No row of base_labels has a label"),
         (np.empty((0, 3)), 1, ValueError, "base_labels is empty"),
         (scipy.sparse.eye(3), 1, TypeError, "sparse matrix"),

@@ -535,8 +535,8 @@ DIMENSIONS = (
 )
 EMPTY = r"base_labels is empty: it needs a row per object and a column per clustering\."
 RAGGED = r"base_labels has rows of different lengths; every row needs a label per clustering\."
-NOT_WHOLE = (
-    r"Column {} of base_labels holds numbers that are not whole\. Labels are integers or strings; is this a matrix of "
+NOT_INTEGERS = (
+    r"Column {} of base_labels has numbers that are not integers\. Labels are integers or strings; is this a matrix of "
     r"data instead of labels\?"
 )
 
@@ -560,9 +560,9 @@ NOT_WHOLE = (
         ([[0, 1], [0]], ValueError, RAGGED),
         ([["a", "b"], ["a"], ["b", "c"]], ValueError, RAGGED),
         ([[0, 1], 0], ValueError, RAGGED),
-        (np.array([[0.0, 1.0], [1.0, 0.5]]), ValueError, NOT_WHOLE.format(1)),
-        (np.array([[np.inf, 1.0], [1.0, 0.0]]), ValueError, NOT_WHOLE.format(0)),
-        (pd.DataFrame({"a": [0, 1], "b": [0.1, 0.2]}), ValueError, NOT_WHOLE.format(1)),
+        (np.array([[0.0, 1.0], [1.0, 0.5]]), ValueError, NOT_INTEGERS.format(1)),
+        (np.array([[np.inf, 1.0], [1.0, 0.0]]), ValueError, NOT_INTEGERS.format(0)),
+        (pd.DataFrame({"a": [0, 1], "b": [0.1, 0.2]}), ValueError, NOT_INTEGERS.format(1)),
         (
             np.array(BASE, dtype=complex),
             TypeError,
@@ -572,9 +572,9 @@ NOT_WHOLE = (
         (
             [[1, 1j], [1, 2]],
             TypeError,
-            r"Column 1 of base_labels holds 1j \(complex\)\. Labels are integers or strings",
+            r"Column 1 of base_labels has 1j \(complex\)\. Labels are integers or strings",
         ),
-        ([[0, (1,)], [1, "a"]], TypeError, r"Column 1 of base_labels holds \(1,\) \(tuple\)\. Labels are integers"),
+        ([[0, (1,)], [1, "a"]], TypeError, r"Column 1 of base_labels has \(1,\) \(tuple\)\. Labels are integers"),
     ],
 )
 def test_refused_labels(base, error, message):
@@ -769,7 +769,7 @@ def test_numpy_booleans_in_lists():
 
 
 def test_fractions_in_lists():
-    with pytest.raises(ValueError, match=NOT_WHOLE.format(0)):
+    with pytest.raises(ValueError, match=NOT_INTEGERS.format(0)):
         consensus([[0.5, 1], [0.25, 2]], 2)
 
 
@@ -795,7 +795,7 @@ def test_a_transposed_matrix_is_suspected():
 def test_words_that_look_missing_are_labels_and_warned_of(word, kind):
     labels = np.array([["a", "x"], ["a", "x"], ["b", "y"], [word, word]], dtype=object)
     matrix = labels if kind is object else labels.astype(str).astype(kind)
-    with pytest.warns(UserWarning, match=f"has the word '{word}', a label like any other"):
+    with pytest.warns(UserWarning, match=f"has the string '{word}', which counts as a label"):
         assert (consensus(matrix, 2, random_state=0) >= 0).all()
 
 

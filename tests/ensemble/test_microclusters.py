@@ -92,12 +92,12 @@ def facts(found):
 @given(
     labels=matrices() | lists_of_columns(),
     part_rows=st.sampled_from([1, 7, 65536]),
-    room=st.sampled_from([1, 16, 4096]),
+    capacity=st.sampled_from([1, 16, 4096]),
 )
-def test_microclusters_are_the_distinct_rows(labels, part_rows, room, engine):
+def test_microclusters_are_the_distinct_rows(labels, part_rows, capacity, engine):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(microclusters, "LEAST_PART_ROWS", part_rows)
-        patch.setattr(microclusters, "FIRST_ROOM", room)
+        patch.setattr(microclusters, "FIRST_CAPACITY", capacity)
         found = microclusters.find(labels, engine)
         check(found, labels, engine)
 
@@ -208,8 +208,8 @@ def test_wide_rows(engine):
 
 @pytest.mark.parametrize("kind", ["columns", "bytes"])
 def test_table_grows(kind, engine):
-    """More distinct rows than there is room for at first, and for the second time too."""
-    n = 5 * microclusters.FIRST_ROOM
+    """More distinct rows than the first and the second table have space for."""
+    n = 5 * microclusters.FIRST_CAPACITY
     numbers = np.random.default_rng(0).permutation(np.repeat(np.arange(n), 2))
     if kind == "columns":
         labels = np.stack([numbers // 200, numbers % 200], axis=1)
@@ -222,7 +222,7 @@ def test_table_grows(kind, engine):
 
 
 def test_all_rows_of_a_grid(engine):
-    """Keys that differ in a few low bits of several bytes are all told apart."""
+    """Keys that differ in a few low bits of several bytes are all distinguished."""
     labels = np.indices((4,) * 7).reshape(7, -1).T.astype(np.uint8)
     found = microclusters.find(labels, engine)
     assert (found.weights == 1).all()

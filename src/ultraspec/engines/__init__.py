@@ -1,1 +1,14 @@
-"""Engines run block functions over a row source and combine what they return, always in block order."""
+"""Engines: run functions on the blocks of a row source, and combine their results in the order of the blocks.
+
+===========  ==========================================================================
+module       what it does
+===========  ==========================================================================
+threads      the engine for this machine: a pool of threads
+dask         the engine for rows on a cluster
+progress     reporters, which engines inform of phases and finished tasks
+callbacks    a reporter that informs callbacks of scikit-learn
+memory       memory of processes and of the machine
+moments      mean and variance of the columns, in one pass
+fingerprint  checksum of all rows, in one pass
+===========  ==========================================================================
+"""

@@ -1,9 +1,9 @@
-"""The Dask engine: the same block functions, run where the chunks of a Dask array are.
+"""The Dask engine: runs functions of blocks where the chunks of a Dask array are.
 
-A pass becomes one task per chunk and, where it reduces something, a binary tree of merges. What block functions hold
-(representatives, eigenvectors) travels as one small object that workers pass on to each other, once to each. Tasks are
-named after the phase, so that the dashboard shows where a fit is. Whatever Dask scheduler is active runs them: a
-`distributed` cluster, or the local threads or processes.
+A pass becomes one task per chunk and, if it is a reduction, a binary tree of merges. The data that functions refer to
+(representatives, eigenvectors) is sent as one small object, once to each worker. Tasks are named after the phase, so
+that the dashboard shows the progress of a fit. They run on the active Dask scheduler: a `distributed` cluster, or local
+threads or processes.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ R = TypeVar("R")
 
 
 class DaskEngine(ThreadEngine):
-    """Runs passes over rows on the active Dask scheduler, and all else on threads here.
+    """Runs passes over rows on the active Dask scheduler, and other tasks on threads of this process.
 
     Parameters
     ----------
     n_jobs : int or None
-        Threads of this process; None for every core, and at least as many as there are workers, as each runs one
-        member of an ensemble.
+        Number of threads of this process. None uses every core, and at least as many threads as there are workers,
+        because each thread waits for one member of an ensemble.
     reporter : Reporter, optional
-        Is told of phases and of finished tasks.
+        Informed of phases and finished tasks.
     """
 
     def __init__(self, n_jobs: int | None = None, reporter: Any = None) -> None:
@@ -46,11 +46,11 @@ class DaskEngine(ThreadEngine):
             self.n_jobs = max(self.n_jobs, min(32, len(client.nthreads())))
 
     def map_rows(self, rows: Rows, function: Callable[[Block, Span], R]) -> list[R]:
-        """Results of ``function(block, span)`` for each block of the rows, in order."""
+        """Return the results of ``function(block, span)`` for each block of the rows, in order."""
         if not rows.remote:
             return super().map_rows(rows, function)
-        found = self._compute(_map_chunk, (rows.with_source(None), function), _tasks(rows), None)
-        return list(itertools.chain.from_iterable(found))
+        results = self._compute(_map_chunk, (rows.with_source(None), function), _tasks(rows), None)
+        return list(itertools.chain.from_iterable(results))
 
     def fold_rows(
         self,
@@ -61,7 +61,7 @@ class DaskEngine(ThreadEngine):
         *,
         most_groups: int = MOST_GROUPS,
     ) -> R:
-        """Reduce the blocks of rows to one result: one for each chunk, which a tree of tasks merges."""
+        """Reduce the blocks of rows to one result: a partial result per chunk, merged by a tree of tasks."""
         if not rows.remote:
             return super().fold_rows(rows, start, step, merge, most_groups=most_groups)
         tasks = _tasks(rows)
@@ -71,14 +71,14 @@ class DaskEngine(ThreadEngine):
         return result
 
     def call(self, function: Callable[..., R], *args: Any) -> R:
-        """Return ``function(*args)`` from a worker of a cluster, so that members of an ensemble do not wait here."""
+        """Return ``function(*args)``, computed by a worker, so that members of an ensemble run in parallel."""
         if active_client() is None:
             return super().call(function, *args)
         result: R = self._compute(_call, (function, args), [()], None)[0]
         return result
 
     def apply(self, function: Callable[..., R], *args: Any) -> R:
-        """Return ``function(*args, engine)`` from a worker of a cluster, where the engine has one thread."""
+        """Return ``function(*args, engine)``, computed by a worker, where the engine has one thread."""
         if active_client() is None:
             return super().apply(function, *args)
         return self.call(_with_engine, function, args)
@@ -86,39 +86,40 @@ class DaskEngine(ThreadEngine):
     def _compute(
         self,
         run: Callable[..., Any],
-        held: Any,
+        state: Any,
         tasks: Sequence[tuple[Any, ...]],
         merge: Callable[[Any, Any], Any] | None,
     ) -> Any:
-        """Results of ``run(held, *task)`` in order, or what `merge` makes of them."""
-        name, token = self.reporter.current or "ultraspec", uuid.uuid4().hex
-        state = pack(held)
+        """Run ``run(token, state, *task)`` for all tasks, with `state` packed; return the results, or their merger."""
+        name = self.reporter.current or "ultraspec"
+        token = uuid.uuid4().hex
+        packed = pack(state)
         leaves = [
-            dask.delayed(run, pure=False)(token, state, *task, dask_key_name=(f"{name}-{token}", number))
+            dask.delayed(run, pure=False)(token, packed, *task, dask_key_name=(f"{name}-{token}", number))
             for number, task in enumerate(tasks)
         ]
-        wanted = leaves
+        outputs = leaves
         if merge is not None:
             numbers = itertools.count()
-            join = dask.delayed(_merge, pure=False)
-            wanted = [
-                merge_tree(
-                    leaves, lambda a, b: join(merge, a, b, dask_key_name=(f"merge-{name}-{token}", next(numbers)))
-                )
-            ]
+            merge_task = dask.delayed(_merge, pure=False)
+
+            def join(a: Any, b: Any) -> Any:
+                return merge_task(merge, a, b, dask_key_name=(f"merge-{name}-{token}", next(numbers)))
+
+            outputs = [merge_tree(leaves, join)]
         self.reporter.begin_pass(len(leaves))
-        results = run_graph(leaves, wanted, self.reporter.advance, self._closed, token)
+        results = run_graph(leaves, outputs, self.reporter.advance, self._closed, token)
         self.reporter.measure()
         return results if merge is None else results[0]
 
 
 def _tasks(rows: Rows) -> list[tuple[Any, Sequence[Span]]]:
-    """Chunks that have rows, and the blocks each is cut into."""
+    """Return the chunks that have rows, each with the ranges of its blocks."""
     source = source_of(rows)
     return [(source.chunks[number], spans) for number, spans in zip(source.filled, rows.runs(0), strict=True)]
 
 
-# What runs on workers: plain functions, as tasks carry them.
+# Functions of tasks, which run on workers. They are module-level functions, so that they can be pickled.
 
 
 def _map_chunk(token: str, payload: bytes, chunk: Any, spans: Sequence[Span]) -> list[Any]:
@@ -131,14 +132,15 @@ def _map_chunk(token: str, payload: bytes, chunk: Any, spans: Sequence[Span]) ->
 def _fold_chunk(token: str, payload: bytes, chunk: Any, spans: Sequence[Span]) -> Any:
     view, start, step = unpack(token, payload)
     with task(token):
-        rows, result = chunk_rows(view, chunk, spans), start()
+        rows = chunk_rows(view, chunk, spans)
+        result = start()
         for span in spans:
             step(result, rows.read(*span), span)
     return result
 
 
 def _merge(merge: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
-    """Merges may work in place, but Dask may run a task again with what it had: a copy is changed."""
+    """Merge a copy of `a` with `b`: merges work in place, and Dask may run a task again with the same arguments."""
     return merge(copy.deepcopy(a), b)
 
 

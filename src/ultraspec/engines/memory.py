@@ -20,7 +20,7 @@ def resident_bytes(pid: int | None = None) -> int | None:
 
 def peak_bytes() -> int | None:
     """Return the largest resident memory that this process has had."""
-    if sys.platform.startswith("linux"):  # getrusage would count what the parent held when this process was forked
+    if sys.platform.startswith("linux"):  # getrusage would count the memory of the parent when this process was forked
         facts = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
         return int(facts["VmHWM"].split()[0]) * 1024
     try:
@@ -39,12 +39,13 @@ def total_bytes() -> int | None:
 
 
 def available_bytes() -> int | None:
-    """Return the memory that a process could still take without swapping; outside Linux, that of the machine."""
+    """Return the memory that a process can still allocate without swapping; outside Linux, that of the machine."""
     if not sys.platform.startswith("linux"):
         return total_bytes()
     facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
     free = int(facts["MemAvailable"].split()[0]) * 1024
-    limit, used = CGROUP / "memory.max", CGROUP / "memory.current"  # a container may have less
+    limit = CGROUP / "memory.max"  # a container may have less
+    used = CGROUP / "memory.current"
     if limit.exists() and used.exists() and limit.read_text().strip() != "max":
         free = min(free, max(0, int(limit.read_text()) - int(used.read_text())))
     return free

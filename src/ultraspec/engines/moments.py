@@ -18,7 +18,19 @@ ROUNDING = 16 * np.finfo(np.float64).eps  # a column whose deviation is below th
 
 @dataclass
 class Moments:
-    """Number, means, summed squared deviations and ends of some rows, which can be joined with those of others."""
+    """Number, means, squared deviations and extremes of some rows; moments of two sets of rows can be joined.
+
+    Attributes
+    ----------
+    count : int
+        Number of rows.
+    mean : ndarray of shape (n_features,)
+        Means of the columns.
+    squares : ndarray of shape (n_features,)
+        Sums of squared deviations from the means.
+    low, high : ndarray of shape (n_features,)
+        Smallest and largest values.
+    """
 
     count: int
     mean: Floats
@@ -28,14 +40,16 @@ class Moments:
 
     @classmethod
     def of(cls, block: npt.NDArray[Any]) -> Moments:
-        """Of a block."""
+        """Compute the moments of a block."""
         values = block.astype(np.float64)
-        mean, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
+        mean = values.mean(axis=0)
+        low = values.min(axis=0)
+        high = values.max(axis=0)
         values -= mean
         return cls(len(values), mean, np.einsum("ij,ij->j", values, values), low, high)
 
     def join(self, other: Moments) -> Moments:
-        """Of both."""
+        """Compute the moments of the rows of both, without reading these again (Chan, Golub and LeVeque)."""
         count = self.count + other.count
         step = other.mean - self.mean
         mean = self.mean + step * (other.count / count)
@@ -44,7 +58,9 @@ class Moments:
 
 
 def measure_scaling(rows: Rows, engine: ThreadEngine) -> Scaling:
-    """Means and deviations of all columns, in one pass; the same for any number of threads.
+    """Compute means and standard deviations of all columns in one pass; the same for any number of threads.
+
+    The deviation of a constant column is set to 1.
 
     Raises
     ------
@@ -67,11 +83,11 @@ def measure_scaling(rows: Rows, engine: ThreadEngine) -> Scaling:
 
     names = rows.names
 
-    def add(found: list[Moments], block: Block, span: Span) -> None:
+    def add(result: list[Moments], block: Block, span: Span) -> None:  # a list of one, or empty at first
         check_finite(block, range(*span), names)
         with np.errstate(over="ignore", invalid="ignore"):
-            more = Moments.of(block)
-            found[:] = [found[0].join(more) if found else more]
+            moments = Moments.of(block)
+            result[:] = [result[0].join(moments) if result else moments]
 
     def join(a: list[Moments], b: list[Moments]) -> list[Moments]:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -1,7 +1,8 @@
-"""The thread engine: block functions on a pool of Python threads.
+"""The thread engine: runs functions of blocks on a pool of Python threads.
 
-Kernels release the GIL, so threads suffice and share memory. BLAS is held to one thread while an engine is open:
-two levels of threads would fight for the cores, and how BLAS splits a product would change its rounding.
+Kernels release the global lock, so threads can use all cores, and they share memory. BLAS is limited to one thread
+while an engine is open: two levels of threads would compete for the cores, and the way in which BLAS divides a product
+among threads would change its rounding.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ R = TypeVar("R")
 
 
 def count_jobs(n_jobs: int | None) -> int:
-    """Threads to use: `n_jobs` as scikit-learn reads it, except that None means every core the process may use."""
-    import joblib
+    """Return the number of threads: `n_jobs` as in scikit-learn, but None uses every core the process may use."""
+    import joblib  # slow to import
 
     cores = int(joblib.cpu_count())
     if n_jobs is None:
@@ -34,15 +35,15 @@ def count_jobs(n_jobs: int | None) -> int:
 class ThreadEngine:
     """Runs functions of blocks on `n_jobs` threads.
 
-    Use it as a context manager: on leaving, also by an exception or Ctrl-C, waiting work is dropped, running blocks
-    are awaited (a fraction of a second each) and no thread remains.
+    Use it as a context manager. On exit, also after an exception or Ctrl-C, tasks that have not started are cancelled,
+    running tasks are waited for (a fraction of a second each), and all threads end.
 
     Parameters
     ----------
     n_jobs : int or None
         Number of threads; None for every core.
     reporter : Reporter, optional
-        Is told of phases and of finished tasks.
+        Informed of phases and finished tasks.
 
     Examples
     --------
@@ -65,11 +66,12 @@ class ThreadEngine:
         return self
 
     def within(self, reporter: Any, *, alone: bool) -> ThreadEngine:
-        """The same engine with another reporter; `alone` for use within one of its tasks, in that task's thread."""
+        """Return this engine with another reporter; if `alone`, for use inside of one of its tasks, in that thread."""
         engine = copy.copy(self)
         engine.reporter = reporter
         if alone:
-            engine.n_jobs, engine._pool = 1, None
+            engine.n_jobs = 1
+            engine._pool = None
         return engine
 
     def __exit__(self, *exc_info: object) -> None:
@@ -82,7 +84,7 @@ class ThreadEngine:
             single_blas_thread.release()
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
-        """Results of `function` for each task, in the order of the tasks."""
+        """Return the results of `function` for each task, in the order of the tasks."""
         self.reporter.begin_pass(len(tasks))
         results: list[R] = []
         for result in self._run(function, tasks):
@@ -98,13 +100,13 @@ class ThreadEngine:
                     raise CancelledError("the engine was closed while a task of it was running")
                 yield function(task)
             return
-        # A bounded window: an endless source must not pile up results, nor Ctrl-C wait for a long queue.
-        waiting: list[Future[R]] = []
+        # Few tasks are submitted at a time: results must not pile up, and Ctrl-C must not wait for a long queue.
+        futures: list[Future[R]] = []
         for task in tasks:
-            waiting.append(self._pool.submit(function, task))
-            if len(waiting) >= 4 * self.n_jobs:
-                yield waiting.pop(0).result()
-        for future in waiting:
+            futures.append(self._pool.submit(function, task))
+            if len(futures) >= 4 * self.n_jobs:
+                yield futures.pop(0).result()
+        for future in futures:
             yield future.result()
 
     def fold(
@@ -118,7 +120,7 @@ class ThreadEngine:
     ) -> R:
         """Reduce tasks to one result: ``step(result, task)`` adds a task in place, ``merge(a, b)`` joins two results.
 
-        Tasks are cut into at most `most_groups` runs of neighbours, see `fold_runs`.
+        Tasks are divided into at most `most_groups` runs of consecutive tasks, see `fold_runs`.
         """
         return self.fold_runs(even_runs(tasks, most_groups), start, step, merge)
 
@@ -129,13 +131,13 @@ class ThreadEngine:
         step: Callable[[R, T], None],
         merge: Callable[[R, R], R],
     ) -> R:
-        """`fold` for tasks that are cut into runs already.
+        """Reduce tasks that are divided into runs to one result, as `fold` does.
 
-        Each run has one result of its own, and results are merged as a fixed binary tree: the outcome depends on the
-        runs alone, not on threads or timing, and only a few results are alive at once.
+        Each run is reduced to a partial result, in order. Partial results are merged as a binary tree. So the result
+        depends on the runs only, not on threads or timing, and only a few partial results exist at any time.
         """
 
-        def add_up(run: Sequence[T]) -> R:
+        def reduce_run(run: Sequence[T]) -> R:
             result = start()
             for task in run:
                 step(result, task)
@@ -143,12 +145,12 @@ class ThreadEngine:
             return result
 
         self.reporter.begin_pass(sum(map(len, runs)))
-        merged = merge_tree(self._run(add_up, runs), merge)
+        merged = merge_tree(self._run(reduce_run, runs), merge)
         self.reporter.measure()
         return merged
 
     def map_rows(self, rows: Rows, function: Callable[[Block, Span], R]) -> list[R]:
-        """Results of ``function(block, span)`` for each block of the rows, in order."""
+        """Return the results of ``function(block, span)`` for each block of the rows, in order."""
         return self.map(lambda span: function(rows.read(*span), span), rows.blocks())
 
     def fold_rows(
@@ -162,23 +164,29 @@ class ThreadEngine:
     ) -> R:
         """Reduce the blocks of rows to one result as `fold` does: ``step(result, block, span)`` adds a block.
 
-        Functions given here and to `map_rows` may run in other processes: they must hold neither rows nor an engine.
+        Functions passed to this method and to `map_rows` may run in other processes, so they must not refer to rows or
+        to an engine.
         """
-        return self.fold_runs(
-            rows.runs(most_groups), start, lambda result, span: step(result, rows.read(*span), span), merge
-        )
+
+        def add(result: R, span: Span) -> None:
+            step(result, rows.read(*span), span)
+
+        return self.fold_runs(rows.runs(most_groups), start, add, merge)
 
     def call(self, function: Callable[..., R], *args: Any) -> R:
-        """Return ``function(*args)``, where the rows are: work on small arguments."""
+        """Return ``function(*args)``, computed where the rows are; for small arguments."""
         return function(*args)
 
     def apply(self, function: Callable[..., R], *args: Any) -> R:
-        """Return ``function(*args, engine)``, where the rows are: work on small arguments that needs an engine."""
+        """Return ``function(*args, engine)``, computed where the rows are; for small arguments."""
         return function(*args, self)
 
 
 def merge_tree(results: Iterable[R], merge: Callable[[R, R], R]) -> R:
-    """Merge neighbours level by level, as a tree that depends on the number of results alone."""
+    """Merge neighbouring results pair by pair, as a binary tree that depends on the number of results only.
+
+    Results are merged as soon as both are available, so the stack holds at most one result per level.
+    """
     stack: list[tuple[int, R]] = []
     for result in results:
         level = 0

@@ -38,9 +38,9 @@ def consensus(
     Parameters
     ----------
     base_labels : array-like or frame of shape (n_samples, n_clusterings)
-        One column per clustering. Labels may be any integers or strings (floats if they are whole). -1, None and NaN
-        mean that the clustering does not assign the row (the noise of DBSCAN, for example): the row then depends on the
-        other columns. At most 20,000 clusters in all columns together.
+        One column per clustering. Labels may be any integers or strings, or floats with integer values. -1, None and
+        NaN mean that the clustering does not assign the row (the noise of DBSCAN, for example): the row then depends on
+        the other columns. At most 20,000 clusters in all columns together.
     n_clusters : int or "auto"
         Number of clusters. "auto" chooses the number at the largest eigengap, between 2 and 50: where the distance of
         eigenvalues from one grows most, as a ratio. If base clusterings have hardly more clusters than the data, it

@@ -1,4 +1,4 @@
-"""Label matrices as users give them: takes arrays, lists and frames of integers or strings, gives integer columns."""
+"""Label matrices as users pass them: arrays, lists and frames of integers or strings, converted to integers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,21 @@ import scipy.sparse
 from ultraspec._checks import warn_user
 
 UNASSIGNED = -1
-MISSING_WORDS = {"-1", "-1.0", "nan", "None", "<NA>"}  # what -1, NaN, None and NA look like when they became strings
+MISSING_STRINGS = {"-1", "-1.0", "nan", "None", "<NA>"}  # -1, NaN, None and NA, converted to strings
 
 Column = npt.NDArray[Any]
 
 
 def read_label_matrix(base_labels: Any) -> Column | list[Column]:
-    """An integer matrix as it is, anything else as one integer array per clustering, -1 where a row is not assigned."""
+    """Return an integer matrix unchanged, and anything else as one integer array per clustering.
+
+    In these, -1 means that the clustering does not assign the row.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `base_labels` is not a matrix of integers or strings.
+    """
     if isinstance(base_labels, np.ma.MaskedArray):
         raise ValueError("base_labels is a masked array. Pass base_labels.filled(-1): -1 means not assigned.")
     if scipy.sparse.issparse(base_labels):
@@ -42,7 +50,7 @@ def read_label_matrix(base_labels: Any) -> Column | list[Column]:
 
 
 def warn_if_transposed(labels: Column | list[Column]) -> None:
-    """Warn where a matrix has far more columns than rows: the rows are likely the clusterings."""
+    """Warn if a matrix has many more columns than rows: its rows are probably the clusterings."""
     n, m = labels.shape if isinstance(labels, np.ndarray) else (len(labels[0]), len(labels))
     if m > 10 * n:
         warn_user(
@@ -53,21 +61,24 @@ def warn_if_transposed(labels: Column | list[Column]) -> None:
 
 
 def _warn_of_missing(labels: Iterable[Any]) -> None:
-    """Warn where a word looks like a missing label: `numpy.column_stack` turns numbers beside words into words."""
+    """Warn if a string looks like a missing label, as `numpy.column_stack` makes of numbers beside strings."""
     for label in labels:
-        word = label.decode(errors="replace") if isinstance(label, bytes) else label
-        if isinstance(word, str) and word in MISSING_WORDS:
+        text = label.decode(errors="replace") if isinstance(label, bytes) else label
+        if isinstance(text, str) and text in MISSING_STRINGS:
             warn_user(
-                f"base_labels has the word {str(word)!r}, a label like any other. Where it means that a row has none, "
-                "pass -1, None or NaN; numpy.column_stack turns numbers beside words into words, frames and nested "
-                "lists do not.",
+                f"base_labels has the string {str(text)!r}, which counts as a label. If it means that a row is not "
+                "assigned, pass -1, None or NaN instead. numpy.column_stack converts numbers to strings if one column "
+                "has strings; frames and nested lists keep the types.",
                 UserWarning,
             )
             return
 
 
 def _frame_columns(frame: Any) -> list[Column] | None:
-    """Columns of a pandas or polars frame, those with missing values as objects with None; None for anything else."""
+    """Return the columns of a pandas or polars frame; None for anything else.
+
+    Columns with missing values become arrays of objects, with None for these.
+    """
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         series = [frame.iloc[:, j] for j in range(frame.shape[1])]
         return [s.to_numpy(dtype=object, na_value=None) if s.isna().any() else s.to_numpy() for s in series]
@@ -78,7 +89,7 @@ def _frame_columns(frame: Any) -> list[Column] | None:
 
 
 def _as_array(base_labels: Any) -> Column:
-    """Nested lists without letting NumPy turn numbers into strings or fractions where a matrix mixes both."""
+    """Convert nested lists to an array, of objects if types are mixed: NumPy would convert integers to strings."""
     if hasattr(base_labels, "__array__"):
         return np.asarray(base_labels)
     if isinstance(base_labels, (str, bytes, dict)) or not hasattr(base_labels, "__iter__"):
@@ -108,6 +119,7 @@ def _objects(values: list[Any]) -> Column:
 
 
 def _integers(column: Column, j: int) -> Column:
+    """Convert the labels of clustering `j` to integers."""
     kind = column.dtype.kind
     if kind in "iu":
         return column
@@ -116,8 +128,8 @@ def _integers(column: Column, j: int) -> Column:
     if kind == "f":
         return _number_floats(column, j)
     if kind in "US":
-        words, codes = np.unique(column, return_inverse=True)
-        _warn_of_missing(words)
+        names, codes = np.unique(column, return_inverse=True)
+        _warn_of_missing(names)
         return codes.reshape(-1)
     if kind in "OT":
         return _number_objects(column.astype(object), j)
@@ -125,42 +137,42 @@ def _integers(column: Column, j: int) -> Column:
 
 
 def _number_floats(column: Column, j: int) -> Column:
-    """Number whole floats; NaN and -1 are not assigned."""
+    """Replace floats, which must be integers, by consecutive numbers; NaN and -1 become -1."""
     missing = np.isnan(column) | (column == UNASSIGNED)
     present = column[~missing]
     if not (np.isfinite(present).all() and (present == np.rint(present)).all()):
-        raise _not_whole(j)
+        raise _not_integers(j)
     codes = np.full(len(column), UNASSIGNED, dtype=np.int64)
     codes[~missing] = np.unique(present, return_inverse=True)[1].reshape(-1)
     return codes
 
 
 def _number_objects(column: Column, j: int) -> Column:
-    """Number objects in order of appearance; None, NaN, pandas' NA and -1 are not assigned."""
-    found: dict[Any, int] = {}
+    """Replace objects by consecutive numbers in order of appearance; None, NaN, NA of pandas and -1 become -1."""
+    numbers_of: dict[Any, int] = {}
     codes = np.empty(len(column), dtype=np.int64)
     for i, value in enumerate(column):
         if isinstance(value, (str, bytes)):
-            codes[i] = found.setdefault(value, len(found))
+            codes[i] = numbers_of.setdefault(value, len(numbers_of))
         elif value is None or type(value).__name__ == "NAType":
             codes[i] = UNASSIGNED
         elif isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
-            if value != value or value == UNASSIGNED:
+            if value != value or value == UNASSIGNED:  # NaN differs from itself
                 codes[i] = UNASSIGNED
                 continue
             if value in (np.inf, -np.inf) or value != int(value):
-                raise _not_whole(j)
-            codes[i] = found.setdefault(int(value), len(found))
+                raise _not_integers(j)
+            codes[i] = numbers_of.setdefault(int(value), len(numbers_of))
         else:
             raise TypeError(
-                f"Column {j} of base_labels holds {value!r} ({type(value).__name__}). Labels are integers or strings."
+                f"Column {j} of base_labels has {value!r} ({type(value).__name__}). Labels are integers or strings."
             )
-    _warn_of_missing(found)
+    _warn_of_missing(numbers_of)
     return codes
 
 
-def _not_whole(j: int) -> ValueError:
+def _not_integers(j: int) -> ValueError:
     return ValueError(
-        f"Column {j} of base_labels holds numbers that are not whole. Labels are integers or strings; is this a matrix "
-        "of data instead of labels?"
+        f"Column {j} of base_labels has numbers that are not integers. Labels are integers or strings; is this a "
+        "matrix of data instead of labels?"
     )

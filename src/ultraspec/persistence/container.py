@@ -24,21 +24,21 @@ from ultraspec.storage.atomic import digest
 FORMAT = "ultraspec model"
 VERSION = 1
 KEY = "ultraspec"  # key of the header in the metadata
-MOST_HEADER = 2**25  # characters: some hundred thousand names of features
-MOST_BYTES = 2**36
+MOST_HEADER = 2**25  # characters, enough for the names of some hundred thousand features
+MOST_BYTES = 2**36  # of a file
 TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U16": np.uint16}
 
 Header = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]
 
-# Functions that convert header and arrays of a version to the next; files of all these versions can be read.
+# Functions that convert header and arrays from a version to the next. Files of these versions can be read.
 UPGRADES: dict[int, Callable[[Header, Arrays], tuple[Header, Arrays]]] = {}
 
-# First bytes of other files that users mistake for models.
+# First bytes of other kinds of files, and what to say if a user passes one.
 OTHERS = {
-    b"\x80": "It looks like a pickle, which may run any code when it is loaded; ultraspec reads none. In the process "
-    "that has the model, call ultraspec.save(model, path)",
-    b"PK\x03\x04": "It is a zip archive, perhaps .npz or of a neural network",
+    b"\x80": "It looks like a pickle, which may run any code when it is loaded, so ultraspec does not read pickles. In "
+    "the process that has the model, call ultraspec.save(model, path)",
+    b"PK\x03\x04": "It is a zip archive, perhaps an .npz file or a neural network",
     b"\x89HDF": "It is an HDF5 file",
     b"\x93NUMPY": "It is an .npy array",
 }
@@ -53,7 +53,7 @@ def encode(header: Header, arrays: Arrays) -> bytes:
     text = _canonical(header)
     if len(text) > MOST_HEADER:
         raise InvalidModel(
-            f"its header has {len(text):,} characters, more than {MOST_HEADER:,}: the features' names are long"
+            f"its header has {len(text):,} characters, more than {MOST_HEADER:,}: names of features are too long"
         )
     data: bytes = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, {KEY: text})
     return data
@@ -94,24 +94,27 @@ def is_model_file(path: Path) -> bool:
 
 
 def _check_file(path: Path) -> None:
-    found = os.stat(path)
-    if stat.S_ISDIR(found.st_mode):
+    """Raise InvalidModel unless a path is that of a regular file of a plausible size."""
+    status = os.stat(path)
+    if stat.S_ISDIR(status.st_mode):
         raise InvalidModel("a folder, not a model file.")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise InvalidModel("not a regular file.")
-    if found.st_size == 0:
+    if status.st_size == 0:
         raise InvalidModel("an empty file.")
-    if found.st_size > MOST_BYTES:
-        raise InvalidModel(f"has {found.st_size:,} bytes; no model has more than {MOST_BYTES:,}.")
+    if status.st_size > MOST_BYTES:
+        raise InvalidModel(f"has {status.st_size:,} bytes; no model has more than {MOST_BYTES:,}.")
 
 
 def _hint(path: Path) -> str:
+    """Return a sentence about the kind of a file that is no model, if its first bytes are known."""
     with open(path, "rb") as file:
         start = file.read(8)
     return next((f" {hint}." for magic, hint in OTHERS.items() if start.startswith(magic)), "")
 
 
 def _parse(metadata: Mapping[str, str] | None) -> Header:
+    """Return the header in the metadata of a safetensors file; raise InvalidModel if there is none."""
     text = (metadata or {}).get(KEY)
     if text is None:
         raise InvalidModel("a safetensors file, but not a model of ultraspec.")
@@ -127,11 +130,13 @@ def _parse(metadata: Mapping[str, str] | None) -> Header:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _check_version(header: Header) -> None:
-    version, library = header.get("version"), header.get("library")
+    """Raise InvalidModel unless the format of a file can be read by this release."""
+    version = header.get("version")
+    library = header.get("library")
     if type(version) is not int or version < 1 or not isinstance(library, str):
         raise InvalidModel(f"its header has no valid version: format {shown(version)}, library {shown(library)}.")
     writer = library if re.fullmatch(r"[0-9A-Za-z.+!-]{1,40}", library) else shown(library)
@@ -150,7 +155,8 @@ def _check_version(header: Header) -> None:
 def _read(file: Any, name: str) -> npt.NDArray[Any]:
     """Read an array into aligned, writable memory: kernels are compiled for such arrays."""
     view = file.get_slice(name)
-    kind, shape = view.get_dtype(), view.get_shape()
+    kind = view.get_dtype()
+    shape = view.get_shape()
     if kind not in TYPES:
         raise InvalidModel(f"its array {shown(name)} has type {shown(kind)}, which no model has.")
     if len(shape) not in (1, 2) or 0 in shape:

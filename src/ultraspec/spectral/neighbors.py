@@ -1,4 +1,9 @@
-"""Phase 2, K nearest representatives (paper, section 3.1.2): takes representatives, answers for blocks of rows."""
+"""The K nearest representatives of rows (paper, section 3.1.2).
+
+The approximate search goes from coarse to fine. Representatives are grouped into about sqrt(p) rep-clusters, and each
+representative has a list of its K' nearest ones. For a row, the nearest rep-cluster is found, then the nearest
+representative in it (its *owner*), then the K nearest in the list of the owner: O(sqrt(p) + K') distances instead of p.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +24,9 @@ from ultraspec.rows import ArrayRows, Block
 from ultraspec.storage.cached import cached_attribute
 
 REP_CLUSTER_ITERATIONS = 20
-EXACT_LIST_REPRESENTATIVES = 4000  # beyond, the p x p lists (6 bytes an entry) outgrow the caches
-PRODUCT_ROWS = 2048  # rows that meet all representatives at once: a temporary of 8 MB at p = 1000
+EXACT_LIST_REPRESENTATIVES = 4000  # beyond this number, lists of all representatives (6 p^2 bytes) outgrow the caches
+PRODUCT_ROWS = 2048  # rows per product with all representatives, a temporary of 8 MB at p = 1000
+GRAM_FEATURES = 4096  # features per product of `nearest_lists`: sparse data may have as many as a vocabulary
 
 Ids = npt.NDArray[np.uint16]
 Squares = npt.NDArray[np.float32]
@@ -29,7 +35,8 @@ Squares = npt.NDArray[np.float32]
 class RepresentativeIndex:
     """Finds the K nearest representatives of rows, coarse-to-fine or exactly.
 
-    Use `build` for new representatives. The arrays given here are the whole state.
+    Use `build` for new representatives. The parameters are the whole state: tables for the kernels are derived from
+    them when they are needed, and are not pickled.
 
     Parameters
     ----------
@@ -38,13 +45,13 @@ class RepresentativeIndex:
     centers : ndarray of shape (z, d), float32
         Centres of the rep-clusters.
     starts : ndarray of shape (z + 1,), int64
-        Rep-cluster g holds the representatives ``starts[g] .. starts[g + 1]``; none is empty.
+        Rep-cluster g has the representatives ``starts[g] .. starts[g + 1]``; none is empty.
     lists : ndarray of shape (p, L), uint16
         Nearest representatives of each representative, itself first.
     n_neighbors : int
-        K.
+        Number of nearest representatives of a row, K.
     exact : bool
-        Search all representatives instead of the neighbourhood of one near by.
+        Whether all representatives are searched.
     """
 
     def __init__(
@@ -70,36 +77,37 @@ class RepresentativeIndex:
         n_neighbors: int,
         neighborhood_factor: int,
         exact: bool,
-        random: np.random.Generator,
+        rng: np.random.Generator,
         engine: ThreadEngine,
     ) -> RepresentativeIndex:
-        """Group representatives into floor(sqrt(p)) rep-clusters and list the K' nearest of each.
+        """Group representatives into floor(sqrt(p)) rep-clusters, and list the K' nearest of each representative.
 
-        Representatives are put in the order of their rep-clusters: near ones get near ids, which the p x p reduction
-        likes too. `n_neighbors` and the length of the lists are cut to p where there are fewer representatives.
+        Representatives are sorted by rep-cluster: those that are close together get consecutive ids, so the entries of
+        the p x p affinity that a row adds to are close together in memory. `n_neighbors` and the length of the lists
+        are at most p.
         """
         p = len(representatives)
         rows = ArrayRows(representatives)
-        start = random_centers(rows, int(np.sqrt(p)), random)
-        found = lloyd(RowPoints(rows), start, engine, max_iter=REP_CLUSTER_ITERATIONS)
-        order = np.argsort(found.labels, kind="stable")
-        used = np.flatnonzero(found.counts)
-        starts = np.concatenate([[0], np.cumsum(found.counts[used])]).astype(np.int64)
+        start = random_centers(rows, int(np.sqrt(p)), rng)
+        result = lloyd(RowPoints(rows), start, engine, max_iter=REP_CLUSTER_ITERATIONS)
+        order = np.argsort(result.labels, kind="stable")
+        used = np.flatnonzero(result.counts)
+        starts = np.concatenate([[0], np.cumsum(result.counts[used])]).astype(np.int64)
         representatives = representatives[order]
         n_neighbors = min(n_neighbors, p)
         lists = nearest_lists(representatives, min(p, neighborhood_factor * n_neighbors + 1))
-        return cls(representatives, found.means[used], starts, lists, n_neighbors, exact)
+        return cls(representatives, result.means[used], starts, lists, n_neighbors, exact)
 
     def query(self, block: Block) -> tuple[Ids, Squares]:
-        """Ids (n, K) of the nearest representatives, nearest first, and squared distances (n, K)."""
-        n, K = block.shape[0], self.n_neighbors
-        ids = np.empty((n, K), dtype=np.uint16)
-        sq = np.empty((n, K), dtype=np.float32)
+        """Return the ids (n, K) of the nearest representatives, nearest first, and squared distances (n, K)."""
+        shape = (block.shape[0], self.n_neighbors)
+        ids = np.empty(shape, dtype=np.uint16)
+        sq = np.empty(shape, dtype=np.float32)
         self.query_into(block, ids, sq)
         return ids, sq
 
     def query_into(self, block: Block, ids: Ids, sq: Squares) -> None:
-        """`query`, written to `ids` and `sq`."""
+        """Find the nearest representatives as `query` does, and write them to `ids` and `sq`."""
         if scipy.sparse.issparse(block):
             self._query_sparse(block, ids, sq)
         elif self.exact and not self._exact_by_lists:
@@ -110,50 +118,61 @@ class RepresentativeIndex:
             self._query_lists(block, ids, sq)
 
     def measure(self, block: npt.NDArray[np.float32], ids: Ids) -> Squares:
-        """Squared distances that `query` gave beside `ids`, bit for bit; only where the search is `by_tiles`."""
+        """Compute the squared distances that `query` returned with `ids`, bit for bit; only if `by_tiles` is true."""
         sq = np.empty(ids.shape, dtype=np.float32)
         search.measure(block, self._even_features[1], ids, sq)
         return sq
 
     def _query_tiles(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
+        """Search for rows of few features: coarse to fine, many rows at a time."""
         n, K = ids.shape
         centers, R = self._even_features
-        groups, owners = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
-        to_owner = np.empty(n, dtype=np.float32)
-        assign_direct(block, centers, groups, to_owner)
+        groups = np.zeros(n, dtype=np.int32)  # nearest rep-cluster of each row
+        owners = np.empty(n, dtype=np.int32)
+        sq_owner = np.empty(n, dtype=np.float32)
         tile = search.tile_buffer(R)
-        best = np.empty((K, search.TILE), dtype=np.float32), np.empty((K + 1, search.TILE), dtype=np.int32)
+        best = np.empty((K, search.TILE), dtype=np.float32)
+        best_ids = np.empty((K + 1, search.TILE), dtype=np.int32)
+        assign_direct(block, centers, groups, sq_owner)
         by_group = search.rows_by_key(groups, len(centers))
-        search.nearest_in_group_tiles(block, *by_group, R, self.starts, tile, best[1][0], owners, to_owner)
+        search.nearest_in_group_tiles(block, *by_group, R, self.starts, tile, best_ids[0], owners, sq_owner)
         by_owner = search.rows_by_key(owners, len(R))
-        search.search_tiles(block, *by_owner, to_owner, R, *self._neighborhoods, tile, *best, ids, sq)
+        search.search_tiles(block, *by_owner, sq_owner, R, *self._neighborhoods, tile, best, best_ids, ids, sq)
 
     def _query_lists(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
-        n, R = len(block), self.representatives
-        groups, owners = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
-        to_owner = np.empty(n, dtype=np.float32)
-        projected, lengths = self._bound.project(block)
-        slack, error = self._bound.slack, rounding_bound(projected.shape[1])
+        """Search for rows of many features: coarse to fine, one row at a time."""
+        n = len(block)
+        groups = np.zeros(n, dtype=np.int32)  # nearest rep-cluster of each row
+        owners = np.empty(n, dtype=np.int32)
+        sq_owner = np.empty(n, dtype=np.float32)
+        projected, norms = self._bound.project(block)
+        slack = self._bound.slack
+        error = rounding_bound(projected.shape[1])
         table, half_norms = self._center_products
-        scores = projected @ table
-        products = scores, scores.view(np.int32)
-        assign_dense_products(block, self.centers, *products, half_norms, lengths, slack, error, groups, to_owner)
-        rows, points = (block, projected, lengths, slack), (R, self._projected)
+        products = projected @ table
+        bits = products.view(np.int32)
+        assign_dense_products(block, self.centers, products, bits, half_norms, norms, slack, error, groups, sq_owner)
+        rows = block, projected, norms, slack
+        points = self.representatives, self._projected
         order = np.argsort(groups, kind="stable")
-        search.nearest_in_group(*rows, order, *points, self.starts, groups, owners, to_owner)
+        search.nearest_in_group(*rows, order, *points, self.starts, groups, owners, sq_owner)
         order = np.argsort(owners, kind="stable")
-        search.search_lists(*rows, order, *points, owners, to_owner, *self._neighborhoods, ids, sq)
+        search.search_lists(*rows, order, *points, owners, sq_owner, *self._neighborhoods, ids, sq)
 
     def _query_products(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
+        """Search exactly for rows of many features, by products with all representatives."""
+        R = self.representatives
         table, half_norms = self._products
-        slack, error = self._bound.slack, rounding_bound(len(table))
+        slack = self._bound.slack
+        error = rounding_bound(len(table))
         for low in range(0, len(block), PRODUCT_ROWS):
             part = slice(low, low + PRODUCT_ROWS)
-            projected, lengths = self._bound.project(block[part])
-            rows = block[part], self.representatives, projected @ table
-            search.search_products(*rows, half_norms, lengths, slack, error, ids[part], sq[part])
+            projected, norms = self._bound.project(block[part])
+            products = projected @ table
+            search.search_products(block[part], R, products, half_norms, norms, slack, error, ids[part], sq[part])
 
     def _query_sparse(self, block: Any, ids: Ids, sq: Squares) -> None:
+        """Search for sparse rows, by products with all representatives and rep-cluster centres."""
         table, norms = self._sparse_table
         matrix = block.indptr, block.indices, block.data
         products = np.empty((block.shape[0], table.shape[1]), dtype=np.float32)
@@ -163,26 +182,27 @@ class RepresentativeIndex:
 
     @property
     def by_tiles(self) -> bool:
-        """Whether dense rows are searched by tiles, as those of few features are."""
+        """Whether dense rows are searched in tiles, as rows of few features are."""
         return self.representatives.shape[1] <= FEW_FEATURES and (not self.exact or self._exact_by_lists)
 
     @property
     def _exact_by_lists(self) -> bool:
+        """Whether an exact search scans sorted lists of all representatives."""
         p, d = self.representatives.shape
         return d <= FEW_FEATURES and p <= EXACT_LIST_REPRESENTATIVES
 
     @cached_attribute
     def _even_features(self) -> tuple[npt.NDArray[Any], ...]:
-        """Centres of the rep-clusters and representatives as the kernels for few features want them."""
+        """Compute rep-cluster centres and representatives with an even number of features, for the tile kernels."""
         return search.even_features(self.centers), search.even_features(self.representatives)
 
     @cached_attribute
     def _neighborhoods(self) -> tuple[Ids, npt.NDArray[np.float32]]:
-        """The lists to scan (all representatives if the search is exact), and distances from their owners."""
+        """Compute the lists to scan, of all representatives if the search is exact, and distances to their owners."""
         R = self.representatives
         lists = nearest_lists(R, len(R)) if self.exact else self.lists
         reach = np.empty(lists.shape, dtype=np.float32)
-        step = max(1, 2**20 // (lists.shape[1] * R.shape[1]))
+        step = max(1, 2**20 // (lists.shape[1] * R.shape[1]))  # temporaries of about 4 MB
         for low in range(0, len(R), step):
             part = slice(low, low + step)
             reach[part] = np.sqrt(((R[lists[part]] - R[part, None, :]) ** 2).sum(axis=2))
@@ -190,30 +210,31 @@ class RepresentativeIndex:
 
     @cached_attribute
     def _bound(self) -> ProjectionBound:
+        """Compute the projection that excludes most representatives of rows with many features."""
         return ProjectionBound.fit(self.representatives)
 
     @cached_attribute
     def _projected(self) -> npt.NDArray[np.float32]:
-        """Projections of the representatives."""
+        """Compute the projections of the representatives."""
         return self._bound.project(self.representatives)[0]
 
     @cached_attribute
     def _products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Projections of the representatives as columns, and half their squared lengths."""
+        """Compute projections of the representatives as columns, and half their squared lengths."""
         table, norms = self._bound.table(self.representatives)
         return table, (0.5 * norms).astype(np.float32)
 
     @cached_attribute
     def _center_products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Projections of the rep-clusters' centres as columns, and half their squared lengths."""
+        """Compute projections of the rep-cluster centres as columns, and half their squared lengths."""
         table, norms = self._bound.table(self.centers)
         return table, (0.5 * norms).astype(np.float32)
 
     @cached_attribute
     def _sparse_table(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
-        """Representatives and rep-cluster centres as columns, and their squared lengths."""
-        both = np.concatenate([self.representatives, self.centers])
-        return np.ascontiguousarray(both.T), _squared_lengths(both)
+        """Compute representatives and rep-cluster centres as columns, and their squared lengths."""
+        points = np.concatenate([self.representatives, self.centers])
+        return np.ascontiguousarray(points.T), np.einsum("ij,ij->i", points, points, dtype=np.float64)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state as arrays, for files."""
@@ -232,25 +253,22 @@ class RepresentativeIndex:
 
 
 def rounding_bound(terms: int) -> np.float32:
-    """Bound of the rounding of a float32 sum of products, relative to the squared lengths of the factors."""
+    """Bound the rounding error of a float32 sum of products, relative to the squared lengths of the factors."""
     return np.float32(2 * (terms + 4) * np.finfo(np.float32).eps)
 
 
-def _squared_lengths(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    return np.einsum("ij,ij->i", points, points, dtype=np.float64)
-
-
 def nearest_lists(points: npt.NDArray[np.float32], length: int) -> Ids:
-    """Ids of the `length` nearest points of each point, itself first."""
+    """Return the ids (p, length) of the nearest points of each point, itself first."""
     p, d = points.shape
     gram = np.zeros((p, p))
-    for low in range(0, d, 4096):  # a slice of features at a time: d may be a vocabulary
-        part = points[:, low : low + 4096].astype(np.float64)
+    for low in range(0, d, GRAM_FEATURES):
+        part = points[:, low : low + GRAM_FEATURES].astype(np.float64)
         gram += part @ part.T
     norms = np.diagonal(gram).copy()
     sq = norms[:, None] - 2.0 * gram + norms
-    np.fill_diagonal(sq, -np.inf)
+    np.fill_diagonal(sq, -np.inf)  # each point comes first in its own list, also before equal points
     if length < p:
+        # sorted by id before the stable sort by distance, so that ties are in the order of ids
         ids = np.argpartition(sq, length - 1, axis=1)[:, :length]
         ids.sort(axis=1)
     else:

@@ -1,4 +1,4 @@
-"""Folders of small files that are whole or absent: on this machine, or behind any URL that fsspec can open."""
+"""Folders of files that are complete or absent: on this machine, or at a URL that fsspec can open."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ultraspec.storage.atomic import write_atomically
+from ultraspec.storage.locks import lock_file
 
 LOCK = "lock"
 
@@ -20,7 +21,7 @@ class Folder:
     Parameters
     ----------
     folder : str or path
-        As the user named it.
+        Path as the user passed it.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -28,24 +29,24 @@ class Folder:
         self._path = Path(folder).expanduser()
 
     def make(self) -> None:
-        """Make the folder, if it is not there."""
+        """Create the folder unless it exists."""
         if self._path.exists() and not self._path.is_dir():
             raise ValueError(f"checkpoint={self.shown!r} is a file. Pass a folder, new or of an earlier run.")
         try:
             self._path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ValueError(f"The checkpoint folder {self.shown!r} cannot be made: {error.strerror}.") from error
+            raise ValueError(f"The checkpoint folder {self.shown!r} cannot be created: {error.strerror}.") from error
 
     def has(self, name: str) -> bool:
-        """Whether a file is there; the folder itself may not be."""
+        """Return whether a file exists; the folder need not exist."""
         return (self._path / name).exists()
 
     def names(self) -> list[str]:
-        """Names of the complete files in it."""
+        """Return the names of the complete files in the folder."""
         return sorted(name for name in os.listdir(self._path) if name != LOCK and not name.endswith(".tmp"))
 
     def path(self, name: str) -> str:
-        """Where a file is, for messages."""
+        """Return the full path of a file, for messages."""
         return str(self._path / name)
 
     def open(self, name: str) -> Any:
@@ -53,33 +54,31 @@ class Folder:
         return open(self._path / name, "rb")
 
     def write(self, name: str, fill: Callable[[BinaryIO], Any]) -> None:
-        """Write a file, whole or not at all; the folder is this process's alone, so one other name will do."""
+        """Write a file completely or not at all.
+
+        The folder is locked, so no other process uses the same temporary name.
+        """
         path = self._path / name
         write_atomically(path, fill, scratch=path.with_name(path.name + ".tmp"))
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes out; the system lifts the lock when this one ends, however it ends."""
-        try:
-            import fcntl
-        except ImportError:  # not on Windows
-            yield
-            return
+        """Lock the folder against other processes; the operating system releases the lock when this process ends."""
         with open(self._path / LOCK, "w") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_file(file, wait=False)
             except BlockingIOError as error:
                 raise ValueError(f"Another fit is using the checkpoint folder {self.shown!r} right now.") from error
             yield
 
 
 class UrlFolder:
-    """A folder behind a URL, such as ``s3://bucket/run``. Nothing keeps two fits from using it at once.
+    """A folder at a URL, such as ``s3://bucket/run``. It cannot be locked: nothing prevents its use by two fits.
 
     Parameters
     ----------
     url : str
-        As fsspec reads it.
+        URL that fsspec can open.
     """
 
     def __init__(self, url: str) -> None:
@@ -91,21 +90,21 @@ class UrlFolder:
                 "Google Cloud or Azure install s3fs, gcsfs or adlfs too."
             ) from error
         self.shown = url
-        with self._told():
+        with self._naming_errors():
             self._system, self._root = fsspec.core.url_to_fs(url)
 
     def make(self) -> None:
-        """Make the folder, where folders are not made by their files alone."""
-        with self._told():
+        """Create the folder; some storages create folders with their first file."""
+        with self._naming_errors():
             is_file = self._system.isfile(self._root)
         if is_file:
             raise ValueError(f"checkpoint={self.shown!r} is a file. Pass a folder, new or of an earlier run.")
-        with self._told():
+        with self._naming_errors():
             self._system.makedirs(self._root, exist_ok=True)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """Say of errors that storages raise in their own words (keys, networks, names) what they are about."""
+    def _naming_errors(self) -> Iterator[None]:
+        """Raise a ValueError that names the parameter for any error of a storage (credentials, network, names)."""
         try:
             yield
         except Exception as error:
@@ -115,17 +114,17 @@ class UrlFolder:
             ) from error
 
     def has(self, name: str) -> bool:
-        """Whether a file is there; the folder itself may not be."""
+        """Return whether a file exists; the folder need not exist."""
         return bool(self._system.exists(self._at(name)))
 
     def names(self) -> list[str]:
-        """Names of the complete files in it."""
+        """Return the names of the complete files in the folder."""
         self._system.invalidate_cache()
-        found = (path.rstrip("/").rpartition("/")[2] for path in self._system.ls(self._root, detail=False))
-        return sorted(name for name in found if name and not name.endswith(".tmp"))
+        names = (path.rstrip("/").rpartition("/")[2] for path in self._system.ls(self._root, detail=False))
+        return sorted(name for name in names if name and not name.endswith(".tmp"))
 
     def path(self, name: str) -> str:
-        """Where a file is, for messages."""
+        """Return the full path of a file, for messages."""
         return f"{self.shown.rstrip('/')}/{name}"
 
     def open(self, name: str) -> Any:
@@ -133,7 +132,7 @@ class UrlFolder:
         return self._system.open(self._at(name), "rb")
 
     def write(self, name: str, fill: Callable[[BinaryIO], Any]) -> None:
-        """Write a file, whole or not at all, as far as the system can; what is not whole is found by its checksum."""
+        """Write a file completely or not at all, as far as the storage can; readers check its checksum."""
         file = io.BytesIO()
         fill(file)
         self._system.pipe_file(self._at(name + ".tmp"), file.getvalue())
@@ -143,7 +142,7 @@ class UrlFolder:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """There are no locks behind URLs."""
+        """Do nothing: URLs have no locks."""
         yield
 
     def _at(self, name: str) -> str:
@@ -151,5 +150,5 @@ class UrlFolder:
 
 
 def folder_of(folder: str | os.PathLike[str]) -> Folder | UrlFolder:
-    """The folder that a path or a URL names."""
+    """Return the folder at a path or a URL."""
     return UrlFolder(folder) if isinstance(folder, str) and "://" in folder else Folder(folder)
