@@ -1,51 +1,12 @@
-"""The number of clusters that n_clusters="auto" reads from eigenvalues and from a tree of representatives."""
+"""n_clusters="auto" with discretize="consensus": the number of clusters from the eigengap or from the merge tree."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.helpers.cases import SEEDS
 from tests.helpers.common import blobs, same_partition
 from ultraspec import USPEC, datasets, load, metrics, save
-from ultraspec.cluster.linkage import agglomerate
-from ultraspec.spectral.n_clusters import largest_fall
-
-
-def between(C, labels):
-    """Similarities of all pairs of clusters: means of C."""
-    k = labels.max() + 1
-    means = np.full((k, k), -np.inf)
-    for a in range(k):
-        for b in range(a):
-            means[a, b] = C[np.ix_(labels == a, labels == b)].mean()
-    return means
-
-
-@settings(max_examples=60)
-@given(seed=SEEDS, p=st.integers(1, 30))
-def test_largest_fall_is_its_definition(seed, p):
-    """What is merged from k clusters is the most alike pair of them."""
-    C = np.random.default_rng(seed).random((p, p)) ** 3
-    C = C + C.T
-    tree = agglomerate(C, similarity=True)
-    k = largest_fall(tree)
-    if p < 3:
-        assert k == p
-        return
-    falls = {}
-    for n in range(2, p):
-        left, further = between(C, tree.cut(n + 1)).max(), between(C, tree.cut(n)).max()
-        falls[n] = (left + 0.1) / (further + 0.1)
-    assert falls[k] == pytest.approx(max(falls.values()))
-
-
-def test_no_more_than_fifty_clusters():
-    """Two hundred pairs, all alike: the fall after the pairs is out of sight."""
-    C = np.kron(np.eye(200), np.ones((2, 2)))
-    assert largest_fall(agglomerate(C, similarity=True)) <= 50
 
 
 def test_the_tree_sees_classes_that_touch():

@@ -114,10 +114,11 @@ def test_a_model_does_not_care_where_its_rows_were(tmp_path):
     assert (here.predict(chunked(X)).compute() == here.labels_).all()
 
 
-def test_cut_uses_what_was_found(monkeypatch):
+def test_cut_does_not_build_the_graph_again(monkeypatch):
     model = USPEC(3, n_representatives=500, random_state=0).fit(chunked(X))
     there = USPEC(5, n_representatives=500, random_state=0).fit(chunked(X)).labels_.compute()
-    monkeypatch.setattr("ultraspec.uspec.select_representatives", None)
+    for phase in ("connect", "reduce_graph", "transfer_cut"):
+        monkeypatch.setattr(f"ultraspec.uspec.{phase}", None)
     assert (model.cut(5).labels_.compute() == there).all()
     assert len(np.unique(model.cut(7, discretize="consensus").labels_.compute())) == 7
 
@@ -181,7 +182,7 @@ def test_data_frames():
     assert metrics.nmi(Y, ensemble.labels_.compute()) > 0.9
 
 
-def test_frames_with_gaps_and_words():
+def test_frames_with_missing_values_and_strings():
     pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     frame = pd.DataFrame({"a": [1.0, 2.0, None, 4.0], "b": pd.array([1, 2, 3, None], dtype="Int64"), "c": list("wxyz")})
     with pytest.raises(ValueError, match=r"column 'c' .* must hold numbers"):
@@ -219,7 +220,7 @@ def test_bad_input():
         model.cut(2, chunked(X[::-1].copy()))
 
 
-def test_other_input_is_refused_in_words():
+def test_other_input_is_refused_with_advice():
     pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     with pytest.raises(TypeError, match=r"X is a Dask Delayed.*da.from_delayed"):
         USPEC(3).fit(dask.delayed(X))
@@ -290,12 +291,13 @@ def test_nothing_as_long_as_the_data_comes_here(monkeypatch):
     """What the client receives is counted, in bytes."""
     from ultraspec.engines import dask as engine
 
-    received, run = [], engine.run_graph
+    received = []
+    run = engine.run_graph
 
-    def count(leaves, wanted, *rest):
-        found = run(leaves, wanted, *rest)
-        received.append(len(pickle.dumps(found)))
-        return found
+    def count(leaves, outputs, *rest):
+        results = run(leaves, outputs, *rest)
+        received.append(len(pickle.dumps(results)))
+        return results
 
     monkeypatch.setattr(engine, "run_graph", count)
     monkeypatch.setattr("ultraspec.spectral.embedding.SAMPLE_ROWS", 1_000)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two processes of one thread each; they are made anew when they die."""
+    """Two processes of one thread each; they are restarted when they die."""
     settings = {"distributed.scheduler.allowed-failures": 5, "distributed.comm.timeouts.connect": "10s"}
     with (
         dask.config.set(settings),
@@ -66,10 +66,14 @@ def wanted():
         return USPEC(3, **OPTIONS).fit(lazy()).labels_.compute()
 
 
-def slowly(block_function, seconds):
+def slowly(name, seconds):
+    """A function of the engine that workers run after a pause; there, it has not been replaced."""
+
     def run(*args):
+        from ultraspec.engines import dask as engine
+
         time.sleep(seconds)
-        return block_function(*args)
+        return getattr(engine, name)(*args)
 
     return run
 
@@ -104,7 +108,7 @@ def test_a_worker_killed_in_a_phase_changes_nothing(client, wanted, phase, monke
     from ultraspec.engines import dask as engine
 
     for name in ("_map_chunk", "_fold_chunk", "_call"):  # so that there is time to be killed in
-        monkeypatch.setattr(engine, name, slowly(getattr(engine, name), 0.15))
+        monkeypatch.setattr(engine, name, slowly(name, 0.15))
     killer = Killer(client, phase)
     killer.start()
     model = USPEC(3, **OPTIONS).fit(lazy())

@@ -34,7 +34,7 @@ class Terminal(io.StringIO):
 
 def lines_of(log):
     """Phase and time of each line of a log, and what else stands there."""
-    return [re.fullmatch(r"USPEC  (\w+) +(\d+\.\d\d) s(.*)", line).groups() for line in log.splitlines()]
+    return [re.fullmatch(r"USPEC  (\w+) +(\d+\.\d+) s(.*)", line).groups() for line in log.splitlines()]
 
 
 # Verbose

@@ -1,4 +1,4 @@
-"""Groups of representatives against their definitions, and rows by vote against dense algebra."""
+"""Clusters of representatives, against their definitions."""
 
 from __future__ import annotations
 
@@ -11,49 +11,11 @@ from scipy.spatial.distance import squareform
 
 from tests.helpers import oracle
 from tests.helpers.cases import SEEDS
-from tests.spectral.test_embedding import random_graph
-from ultraspec._kernels.agreement import add_votes
+from tests.helpers.edges import clumps
 from ultraspec.cluster.linkage import agglomerate
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.spectral import agreement
-from ultraspec.spectral.edges import Edges
-from ultraspec.spectral.partition import VotePartition, label_rows
 from ultraspec.spectral.transfer_cut import Spectrum
-
-
-def dense(edges, p):
-    T = np.zeros((len(edges), p))
-    np.add.at(T, (np.arange(len(edges))[:, None], edges.ids.astype(int)), edges.weights)
-    return T
-
-
-def clumps(p=240, k=4, n_vectors=12, spread=0.05, seed=0):
-    """A spectrum whose representatives lie in k bundles of directions, of unequal degrees."""
-    random = np.random.default_rng(seed)
-    y = np.sort(random.integers(k, size=p))
-    vectors = np.eye(k, n_vectors)[y] + spread * random.standard_normal((p, n_vectors))
-    return Spectrum(np.linspace(1, 0.5, n_vectors), vectors.astype(np.float32), random.random(p) + 0.1), y
-
-
-@settings(max_examples=150)
-@given(seed=SEEDS, n=st.integers(1, 80), p=st.integers(1, 40), k=st.integers(1, 9), data=st.data())
-def test_the_vote_is_the_largest_sum_of_transition_probabilities(seed, n, p, k, data):
-    random = np.random.default_rng(seed)
-    edges, vectors = random_graph(n, p, data.draw(st.integers(1, min(p, 8))), 3, random)
-    of = random.integers(min(k, p), size=p).astype(np.int32)
-    found = VotePartition(Spectrum(np.ones(3), vectors, np.ones(p)), of, int(of.max()) + 1).label(edges)
-    sums = oracle.vote(dense(edges, p), of)
-    rows = np.arange(n)
-    np.testing.assert_allclose(sums[rows, found], sums.max(axis=1), atol=1e-6)
-    ordered = np.sort(sums, axis=1)
-    clear = ordered[:, -1] - ordered[:, -2] > 1e-5 if sums.shape[1] > 1 else np.ones(n, dtype=bool)
-    np.testing.assert_array_equal(found[clear], sums.argmax(axis=1)[clear])
-
-
-def test_a_tie_goes_to_the_nearest_representative():
-    edges = Edges(np.array([[2, 0], [0, 2]], dtype=np.uint16), np.full((2, 2), 0.5, dtype=np.float32))
-    spectrum = Spectrum(np.ones(1), np.ones((3, 1), np.float32), np.ones(3))
-    assert VotePartition(spectrum, np.array([0, 1, 1], dtype=np.int32), 2).label(edges).tolist() == [1, 0]
 
 
 @settings(max_examples=60)
@@ -68,7 +30,7 @@ def test_co_association_is_its_definition(seed, p, n_labelings):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_tree_is_average_linkage_of_all_the_objects(seed):
-    """With whole masses, each representative stands for so many equal objects of SciPy's linkage."""
+    """A representative of size n stands for n equal objects of SciPy's linkage."""
     random = np.random.default_rng(seed)
     sizes = random.integers(1, 5, size=12)
     labelings = [random.integers(4, size=12).astype(np.int32) for _ in range(7)]
@@ -128,7 +90,7 @@ def test_heavier_representatives_draw_the_centres():
             for s in (spectrum, heavy)
         ]
     assert len(set(zip(y, labels[0], strict=True))) == 2
-    assert len(set(labels[1][y == 0])) == 2  # splitting the heavy bundle now saves more than telling the light one
+    assert len(set(labels[1][y == 0])) == 2  # splitting the heavy bundle now lowers the sum of squares more
 
 
 def test_representatives_without_rows_follow_their_twin():
@@ -141,32 +103,3 @@ def test_representatives_without_rows_follow_their_twin():
     for k in range(1, 30):
         cut = tree.cut(k)
         assert cut[7] == cut[100]
-
-
-def test_a_cluster_without_votes_is_dropped_with_a_warning():
-    """Representative 2 never has most of a row's weight: its cluster has no row, and its neighbours take it over."""
-    ids = np.array([[0, 2], [1, 2], [0, 2]], dtype=np.uint16)
-    edges = Edges(ids, np.tile(np.array([0.8, 0.2], dtype=np.float32), (3, 1)))
-    vectors = np.array([[1, 0], [0, 1], [0.1, 1]], dtype=np.float32)
-    partition = VotePartition(Spectrum(np.ones(2), vectors, np.ones(3)), np.array([0, 1, 2], dtype=np.int32), 3)
-    with ThreadEngine(1) as engine, pytest.warns(UserWarning, match="Found 2 clusters instead of 3"):
-        found, labels = label_rows(edges, partition, engine)
-    assert found.n_clusters == 2
-    assert found.groups.tolist() == [0, 1, 1]
-    assert labels.tolist() == [0, 1, 0]
-    assert found.label(edges).tolist() == labels.tolist()
-
-
-@settings(max_examples=60)
-@given(seed=SEEDS, n=st.integers(1, 60), p=st.integers(1, 20), m=st.integers(1, 4))
-def test_votes_of_members_are_dense_algebra(seed, n, p, m):
-    random = np.random.default_rng(seed)
-    edges, _ = random_graph(n, p, min(p, 3), 2, random)
-    sizes = random.integers(1, 6, size=m)
-    labels = np.column_stack([random.integers(size, size=n) for size in sizes]).astype(np.uint8)
-    firsts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-    votes = np.zeros((p, sizes.sum()))
-    add_votes(edges.ids, edges.weights, labels, firsts, votes)
-    T = dense(edges, p)
-    wanted = np.hstack([T.T @ np.eye(size)[labels[:, j]] for j, size in enumerate(sizes)])
-    np.testing.assert_allclose(votes, wanted, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Labels from edges: k-means that never forms the embedding against the embedding itself."""
+"""k-means on edges, which never computes the embedding, against k-means on the embedding."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import oracle
 from tests.helpers.cases import SEEDS
+from tests.helpers.edges import graphs, label, lifted, random_graph
 from ultraspec._kernels.kmeans import assign_embedded
 from ultraspec.cluster.kmeans import lloyd
 from ultraspec.engines.threads import ThreadEngine
@@ -16,34 +17,8 @@ from ultraspec.rows import sample_indices
 from ultraspec.spectral import embedding
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.embedding import EmbeddedPoints
-from ultraspec.spectral.partition import CenterPartition, score_table
-from ultraspec.spectral.transfer_cut import Spectrum, lift
-
-
-def label(edges, vectors, centers):
-    spectrum = Spectrum(np.ones(vectors.shape[1]), vectors, np.ones(len(vectors)))
-    return CenterPartition(spectrum, centers).label(edges)
-
-
-def random_graph(n, p, K, k, random, groups=None):
-    """Transition edges of n rows and vectors of p representatives; with groups, rows stay within theirs."""
-    weights = np.sort(random.random((n, K)) + 0.01)[:, ::-1]
-    weights = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
-    ids = random.random((n, p))
-    vectors = 0.5 * random.standard_normal((p, k))
-    if groups is not None:
-        own = np.arange(p) % groups
-        ids += own != random.integers(groups, size=n)[:, None]
-        vectors = 0.1 * vectors + 3 * random.standard_normal((groups, k))[own]
-    vectors[:, 0] = 1.0
-    return Edges(ids.argsort(axis=1)[:, :K].astype(np.uint16), weights), vectors.astype(np.float32)
-
-
-def lifted(edges, vectors):
-    """The oracle's lift of the edges."""
-    T = np.zeros((len(edges), len(vectors)))
-    np.put_along_axis(T, edges.ids.astype(np.int64), edges.weights, axis=1)
-    return oracle.embedding(T, vectors.astype(np.float64))
+from ultraspec.spectral.partition import score_table
+from ultraspec.spectral.transfer_cut import lift
 
 
 def measured(edges, vectors):
@@ -51,14 +26,6 @@ def measured(edges, vectors):
     with ThreadEngine(1) as engine:
         points.measure(engine)
     return points
-
-
-@st.composite
-def graphs(draw, most_rows=200):
-    p = draw(st.integers(1, 60))
-    K = draw(st.integers(1, min(p, 8)))
-    n, k = draw(st.integers(1, most_rows)), draw(st.integers(1, 30))
-    return random_graph(n, p, K, k, np.random.default_rng(draw(SEEDS)))
 
 
 def clear_rows(sq):
@@ -132,17 +99,6 @@ def test_blocks_cover_all_rows(n):
     edges = Edges(np.zeros((n, 1), dtype=np.uint16), np.ones((n, 1), dtype=np.float32))
     blocks = EmbeddedPoints(edges, np.ones((1, 1), dtype=np.float32)).blocks()
     assert np.concatenate([np.arange(*span) for span in blocks]).tolist() == list(range(n))
-
-
-@settings(max_examples=50)
-@given(graph=graphs(), seed=SEEDS)
-def test_labels_do_not_depend_on_the_block(graph, seed):
-    edges, vectors = graph
-    random = np.random.default_rng(seed)
-    centers = lift(edges, vectors)[random.integers(len(edges), size=6)]
-    whole = label(edges, vectors, centers)
-    for rows in (np.array([0]), random.permutation(len(edges)), np.arange(len(edges) // 2)):
-        assert (label(edges[rows], vectors, centers) == whole[rows]).all()
 
 
 @settings(max_examples=40)

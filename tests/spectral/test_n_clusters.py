@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.helpers.cases import SEEDS
 from ultraspec.cluster.linkage import agglomerate
 from ultraspec.spectral.n_clusters import choose_by_eigengap, choose_by_tree, largest_eigengap, largest_fall
 
@@ -52,3 +55,37 @@ def test_a_clear_eigengap_is_preferred_to_the_tree():
     tree = tree_of((9.0, [0, 0, 0, 1, 1, 1, 2, 2, 2]))
     assert choose_by_tree(tree, np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.4]), 0.0) == 4
     assert choose_by_tree(tree, np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5]), 0.0) == 3
+
+
+def between(C, labels):
+    """Similarities of all pairs of clusters: means of C."""
+    k = labels.max() + 1
+    means = np.full((k, k), -np.inf)
+    for a in range(k):
+        for b in range(a):
+            means[a, b] = C[np.ix_(labels == a, labels == b)].mean()
+    return means
+
+
+@settings(max_examples=60)
+@given(seed=SEEDS, p=st.integers(1, 30))
+def test_largest_fall_is_its_definition(seed, p):
+    """Of k clusters, the two that are the most similar are merged."""
+    C = np.random.default_rng(seed).random((p, p)) ** 3
+    C = C + C.T
+    tree = agglomerate(C, similarity=True)
+    k = largest_fall(tree)
+    if p < 3:
+        assert k == p
+        return
+    falls = {}
+    for n in range(2, p):
+        left, further = between(C, tree.cut(n + 1)).max(), between(C, tree.cut(n)).max()
+        falls[n] = (left + 0.1) / (further + 0.1)
+    assert falls[k] == pytest.approx(max(falls.values()))
+
+
+def test_no_more_than_fifty_clusters():
+    """Two hundred pairs, all alike: the fall after the pairs is out of sight."""
+    C = np.kron(np.eye(200), np.ones((2, 2)))
+    assert largest_fall(agglomerate(C, similarity=True)) <= 50

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tests.helpers import oracle
 from tests.helpers.cases import SEEDS, Case, cases
+from tests.helpers.edges import connected, dense
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import ArrayRows
 from ultraspec.rows.interface import cut_span, even_runs
 from ultraspec.spectral import transfer_cut
-from ultraspec.spectral.edges import Edges, connect, new_edges
+from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.transfer_cut import Graph
 
 TAUS = st.sampled_from([0.0, 1e-4, 1e-3, 1e-1])
@@ -32,63 +32,12 @@ class Cut:
         return even_runs(self._blocks, most)
 
 
-def connected(case, engine, exact=True):
-    index = case.index(engine, exact=exact)
-    edges = connect(ArrayRows(case.X), index, engine)
-    return index, edges, edges.sigma
-
-
 def reduced(case, engine, step=64):
     """Transition edges and the graph of the library, and the oracle's B from the same neighbours."""
     index, edges, sigma = connected(case, engine)
     B = oracle.affinity(edges.ids, np.sqrt(edges.weights.astype(np.float64)), sigma, case.p)
     graph = transfer_cut.reduce_graph(edges, case.p, Cut(case.n, step), engine)
     return index, edges, graph, B
-
-
-def dense(edges, p):
-    T = np.zeros((len(edges), p))
-    np.put_along_axis(T, edges.ids.astype(np.int64), edges.weights, axis=1)
-    return T
-
-
-# Edges and sigma
-
-
-@settings(max_examples=100)
-@given(case=cases(), exact=st.booleans())
-def test_connect(case, exact, engine):
-    index, edges, sigma = connected(case, engine, exact)
-    ids, sq = index.query(case.X)
-    assert (edges.ids == ids).all()
-    assert (edges.weights == sq).all()
-    assert len(edges) == case.n
-    assert (edges[2:5].ids == ids[2:5]).all()
-    if exact:
-        wanted = oracle.sigma(oracle.exact_neighbors(case.X, index.representatives, case.K)[1])
-        assert sigma == pytest.approx(wanted, rel=1e-5)
-
-
-def test_sigma_of_coinciding_rows_is_one(engine):
-    X = np.ones((5, 3), dtype=np.float32)
-    index = Case("normal", 1, 2, 3, 2, 10, 0).index(engine)
-    index.representatives[:] = 1
-    edges = connect(ArrayRows(X), index, engine)
-    assert edges.sigma == 1.0
-    assert not edges.weights.any()
-
-
-def test_connect_reads_all_blocks_in_order(engine):
-    case = Case("clumps", 3000, 40, 3, 4, 10, 0)
-    rows = ArrayRows(case.X)
-    assert len(rows.blocks()) > 5
-    index, edges, sigma = connected(case, engine)
-    with ThreadEngine(3) as threads:
-        again = connect(rows, index, threads)
-    assert (edges.ids == again.ids).all()
-    assert (edges.weights == again.weights).all()
-    assert sigma == again.sigma
-    assert sigma == pytest.approx(oracle.sigma(oracle.exact_neighbors(case.X, index.representatives, 4)[1]), rel=1e-5)
 
 
 # Reduction
@@ -116,17 +65,6 @@ def test_whole_graph_from_the_same_representatives(case, engine):
         assume((beyond[:, -1] > beyond[:, -2] * (1 + 1e-5)).all())
     W = oracle.reduced_affinity(oracle.affinity(ids, distances, oracle.sigma(distances), case.p))
     np.testing.assert_allclose(graph.affinity, W, rtol=5e-5, atol=1e-6 * W.max())
-
-
-@settings(max_examples=50)
-@given(case=cases())
-def test_new_edges_are_the_fitted_ones(case, engine):
-    index, edges, sigma = connected(case, engine)
-    transfer_cut.reduce_graph(edges, case.p, Cut(case.n, 16), engine)
-    for rows in (slice(None), slice(0, 1), slice(case.n // 2, None)):
-        new = new_edges(case.X[rows], index, sigma)
-        assert new.ids.tobytes() == edges.ids[rows].tobytes()
-        assert new.weights.tobytes() == edges.weights[rows].tobytes()
 
 
 def test_reduction_does_not_depend_on_threads(engine):
@@ -194,7 +132,14 @@ def test_transfer_cut(case, n_vectors, tau, engine):
     check_spectrum(spectrum, graph, n_vectors, tau)
 
 
-def test_regularization_joins_pieces(engine):
+def test_graphs_come_back_from_arrays(engine):
+    _, _, graph, _ = reduced(Case("normal", 50, 6, 2, 2, 10, 0), engine)
+    again = Graph.from_arrays(graph.arrays())
+    assert (again.affinity == graph.affinity).all()
+    assert (again.counts == graph.counts).all()
+
+
+def test_regularization_connects_components(engine):
     affinity = scipy.linalg.block_diag(np.ones((3, 3)), 2 * np.ones((2, 2)))
     graph = Graph(affinity, np.ones(5, dtype=np.int64))
     R = np.arange(5, dtype=np.float32)[:, None]
