@@ -33,7 +33,7 @@ def distances(a, b):
     offset=st.sampled_from([0.0, 30.0]),
     seed=st.integers(0, 1000),
 )
-def test_shadow_distances_are_no_longer_than_the_true_ones(d, rank, noise, offset, seed):
+def test_projected_distances_are_no_longer_than_the_true_ones(d, rank, noise, offset, seed):
     X = low_rank(200, d, rank, noise, seed) + np.float32(offset)
     bound = ProjectionBound.fit(X)
     projected, squared_lengths = bound.project(X)
@@ -48,7 +48,7 @@ def test_shadow_distances_are_no_longer_than_the_true_ones(d, rank, noise, offse
     assert (longer <= SLACK * (lengths[:, None] + lengths)).all()
 
 
-def test_rows_without_main_directions_are_their_own_projected():
+def test_rows_without_main_directions_are_their_own_projections():
     random = np.random.default_rng(0)
     assert ProjectionBound.fit(random.normal(size=(2000, 300)).astype(np.float32)).basis is None
     assert ProjectionBound.fit(low_rank(2000, 300, 20, 0.1, 0)).basis is not None
@@ -57,7 +57,7 @@ def test_rows_without_main_directions_are_their_own_projected():
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("seed", range(5))
-def test_search_with_shadows_finds_what_the_definition_finds(exact, seed, engine):
+def test_search_with_projections_gives_the_results_of_full_rows(exact, seed, engine):
     X = low_rank(700, 130, 25, 0.2, seed)
     index = RepresentativeIndex.build(X[:160], 5, 3, exact, np.random.default_rng(seed), engine)
     assert index._bound.basis is not None
@@ -75,7 +75,7 @@ def test_search_with_shadows_finds_what_the_definition_finds(exact, seed, engine
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_kmeans_with_shadows_is_kmeans(seed, engine):
+def test_kmeans_with_projections_is_kmeans(seed, engine):
     X = low_rank(1500, 110, 15, 0.3, seed)
     with_bound = lloyd(RowPoints(ArrayRows(X), ProjectionBound.fit(X)), X[:60], engine, max_iter=8)
     without = lloyd(RowPoints(ArrayRows(X)), X[:60], engine, max_iter=8)

@@ -11,9 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import oracle
-from tests.helpers.cases import FEW, MANY, SEEDS, points, sparse_points
+from tests.helpers.cases import FEW, MANY, SEEDS, points, sparse_points, uneven_groups
 from ultraspec.cluster.kmeans import lloyd, random_centers, spread_centers
-from ultraspec.cluster.points import FEW_FEATURES, RowAssigner, RowPoints
+from ultraspec.cluster.points import FEW_FEATURES, RowPoints
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, SparseRows
 
@@ -52,13 +52,6 @@ def starts(draw, features=FEW | MANY, kinds=("normal", "clumps", "outliers")):
     return X, X[random.permutation(n)[:k]]
 
 
-def uneven_groups(d, seed):
-    """Six groups, and centres: one for most of the groups, several for the last."""
-    random = np.random.default_rng(seed)
-    X = (10 * random.standard_normal((6, d)))[np.arange(300) % 6] + random.standard_normal((300, d))
-    return X.astype(np.float32), X[[0, 1, 2, 3, 4, 5, 11, 17, 23]].astype(np.float32)
-
-
 def check_lloyd(rows, X, centers, max_iter, engine):
     labels, path = oracle.kmeans(X, centers, max_iter)
     assume(all(len(set(oracle.assign(X, c))) == len(c) for c in path))  # nothing to refill
@@ -94,22 +87,6 @@ def test_lloyd_where_some_centers_rest(seed, d, engine):
     """Groups that settle at different times: rows of resting centres meet the moved ones alone."""
     X, centers = uneven_groups(d, seed)
     check_lloyd(ArrayRows(X), X, centers, 100, engine)
-
-
-@pytest.mark.parametrize("d", [8, 9, 40])
-def test_resting_centers_are_passed_over(d, engine, monkeypatch):
-    moved_counts = []
-    by_moved = RowAssigner._by_moved
-
-    def spy(self, block, moved, labels, sq):
-        moved_counts.append(len(moved))
-        return by_moved(self, block, moved, labels, sq)
-
-    monkeypatch.setattr(RowAssigner, "_by_moved", spy)
-    X, centers = uneven_groups(d, seed=0)
-    found = lloyd(RowPoints(ArrayRows(X)), centers, engine, max_iter=100)
-    check_clustering(found, X, len(centers))
-    assert any(0 < m < len(centers) for m in moved_counts) == (d > FEW_FEATURES)
 
 
 def test_lloyd_in_groups_far_apart(engine):
@@ -235,11 +212,6 @@ def test_random_centers():
         assert set(map(tuple, centers)) <= set(map(tuple, X))
     dense = random_centers(SparseRows(scipy.sparse.csr_array(X)), 7, np.random.default_rng(1))
     assert (dense == random_centers(ArrayRows(X), 7, np.random.default_rng(1))).all()
-
-
-def test_taken_rows_are_copies():
-    X = points("normal", 10, 3, np.random.default_rng(0))
-    assert not np.shares_memory(RowPoints(ArrayRows(X)).take(np.arange(10)), X)
 
 
 @settings(max_examples=100)

@@ -86,3 +86,10 @@ def sparse_points(X, random, density=0.4):
     X = np.where(random.random(X.shape) < density, X, np.float32(0.0))
     X[random.random(len(X)) < 0.05] = 0
     return X, scipy.sparse.csr_array(X)
+
+
+def uneven_groups(d, seed):
+    """Give six groups, and centres: one for most of the groups, several for the last."""
+    random = np.random.default_rng(seed)
+    X = (10 * random.standard_normal((6, d)))[np.arange(300) % 6] + random.standard_normal((300, d))
+    return X.astype(np.float32), X[[0, 1, 2, 3, 4, 5, 11, 17, 23]].astype(np.float32)
