@@ -214,8 +214,11 @@ CLIENT = """
         USPEC(3, n_representatives=100, random_state=0).fit(X)
     except KeyboardInterrupt:
         print("stopped", flush=True)
-        time.sleep(1)
-        left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+        for _ in range(100):
+            left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+            if not left:
+                break
+            time.sleep(0.2)
         print("left", left, flush=True)
 """
 
