@@ -1,4 +1,4 @@
-"""Draws the pictures of the first page, of "How it works" and of "Which one?": ``python docs/pictures.py [name ...]``.
+"""Draw the pictures of the first page, "How it works" and "Which method?": ``python docs/pictures.py [name ...]``.
 
 Pictures of the tutorials are drawn by their own examples (`pages.py`), those of the report by `screenshots.py`.
 """
