@@ -179,7 +179,7 @@ def test_nan_and_infinity_are_refused_with_their_place(name, value):
         ({"k": 0}, ValueError, "n_clusters must be an integer >= 1"),
         ({"k": 2.5}, TypeError, "n_clusters must be an integer >= 1"),
         ({"k": "auto"}, TypeError, "n_clusters must be an integer"),
-        ({"k": 2000}, ValueError, "n_samples=1000 rows cannot make n_clusters=2000 clusters"),
+        ({"k": 2000}, ValueError, "n_samples=1000 rows cannot form n_clusters=2000 clusters"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be a non-zero integer"),
         ({"n_estimators": 0}, ValueError, "n_estimators must be an integer >= 1"),
         ({"base_max_iter": 0}, ValueError, "base_max_iter must be"),
@@ -304,7 +304,7 @@ def test_a_clustering_without_labels_changes_nothing(function):
         (scipy.sparse.eye(3), 1, TypeError, "sparse matrix"),
         ([[0], [1]], 0, ValueError, "n_clusters must be an integer >= 1"),
         ([[0], [1]], "auto", TypeError, "n_clusters must be an integer"),
-        ([[0], [1]], 3, ValueError, "2 rows cannot make n_clusters=3 clusters"),
+        ([[0], [1]], 3, ValueError, "2 rows cannot form n_clusters=3 clusters"),
     ],
 )
 def test_bad_labels(function, labels, k, error, message):

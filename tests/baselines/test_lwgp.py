@@ -90,5 +90,5 @@ def test_bad_parameters():
     for theta in (0, -1.0, np.nan):
         with pytest.raises(ValueError, match="theta"):
             lwgp([[0], [1]], 2, theta=theta)
-    with pytest.raises(ValueError, match="too few to make n_clusters=4"):
+    with pytest.raises(ValueError, match="too few for n_clusters=4"):
         lwgp([[0, 0], [1, 0], [0, -1], [1, -1], [-1, 0]], 4)

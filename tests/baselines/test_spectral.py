@@ -122,7 +122,7 @@ def test_nan_and_infinity_are_refused_with_their_place(name, value):
         ({"k": 0}, ValueError, "n_clusters must be an integer >= 1"),
         ({"k": 2.5}, TypeError, "n_clusters must be an integer >= 1"),
         ({"k": "auto"}, TypeError, "n_clusters must be an integer"),
-        ({"k": 2000}, ValueError, "n_samples=1000 rows cannot make n_clusters=2000 clusters"),
+        ({"k": 2000}, ValueError, "n_samples=1000 rows cannot form n_clusters=2000 clusters"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be a non-zero integer"),
         ({"max_iter": 0}, ValueError, "max_iter must be"),
         ({"random_state": -1}, ValueError, "random_state must be a non-negative integer"),

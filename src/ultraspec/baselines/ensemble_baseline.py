@@ -105,7 +105,7 @@ def combine_labels(
     n_rows = int(micro.weights.sum())
     n_unassigned = n_rows - int(micro.weights[assigned].sum())
     if n_rows < k:
-        raise ValueError(f"{n_rows} rows cannot make n_clusters={k} clusters. Ask for fewer clusters.")
+        raise ValueError(f"{n_rows} rows cannot form n_clusters={k} clusters. Ask for fewer clusters.")
     if len(assigned) < k:
         warn_user(
             f"Found {len(assigned)} clusters instead of {k}: no more groups of rows differ in their base labels. "
