@@ -1,11 +1,11 @@
-"""Runs the examples of the pages: takes a page, gives what its examples print, which `tests/test_docs.py` compares.
+"""Examples of the pages: runs them and returns their output, which `tests/test_docs.py` compares with the pages.
 
-A page is Markdown. Its ``python`` blocks run one after the other, as the cells of a notebook do, in a new folder: they
-share their names, and the value of a last expression is printed. An ``output`` block right behind one says what it
-prints, the warnings and errors of ultraspec included; an image behind one is what it draws. In a ``console`` block
-every line that begins with ``$ ultraspec`` is a command, and what it prints follows; progress is left out.
+A page is Markdown. Its ``python`` blocks run in order in a new folder, like the cells of a notebook: they share their
+variables, and the value of a last expression is printed. An ``output`` block after one has its output, including
+warnings and errors of ultraspec. An image after one is the figure it draws. In a ``console`` block each line that
+begins with ``$ ultraspec`` is a command, followed by its output without progress.
 
-``python docs/pages.py`` writes what examples print and draw into all pages, or into those that are named.
+``python docs/pages.py [page ...]`` writes output and images of the examples into all pages, or into some.
 """
 
 from __future__ import annotations
@@ -25,47 +25,48 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent
-HOME = "/home/ada"  # stands for the folder that examples run in
+HOME = "/home/ada"  # replaces the folder that examples run in
 
 BLOCK = re.compile(r"^```(python|output|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 IMAGE = re.compile(r"\s*!\[[^\]]*\]\(([^)]+\.png)\)")
 COMMAND = re.compile(r"^\$ (.+)$", re.MULTILINE)
-VARYING = re.compile(r"\b\d[\d,.]*(?= (?:s|min|MB|GB)\b)")  # times and sizes, of this run on this machine
+VARYING = re.compile(r"\b\d[\d,.]*(?= (?:s|min|MB|GB)\b)")  # times and sizes depend on the machine
 NUMBER = re.compile(r"-?\d+(?:[\d,]*\d)?(?:\.\d+)?(?:e-?\d+)?")
 
 
 @dataclass
 class Example:
-    """A block that runs.
+    """A block of code.
 
     Attributes
     ----------
-    kind : str
-        "python" or "console".
+    kind : {"python", "console"}
+        Kind of the code.
     code : str
-        What runs: Python, or commands.
+        Python, or commands.
     line : int
-        Of the page.
+        Line of the page.
     shown : str or None
-        What the page says that it prints; None where it does not say.
-    spot : tuple of two int or None
-        Where on the page that stands.
+        Output according to the page; None if the page does not show it.
+    span : tuple of two int or None
+        Position of this output on the page.
     image : Path or None
-        What it draws.
+        Figure that it draws.
     """
 
     kind: str
     code: str
     line: int
     shown: str | None
-    spot: tuple[int, int] | None
+    span: tuple[int, int] | None
     image: Path | None
 
 
 def examples(page: Path) -> list[Example]:
     """Return the examples of a page, in order."""
     text = page.read_text(encoding="utf-8")
-    found, blocks = [], list(BLOCK.finditer(text))
+    found = []
+    blocks = list(BLOCK.finditer(text))
     for number, block in enumerate(blocks):
         after = blocks[number + 1] if number + 1 < len(blocks) else None
         kind, code = block.groups()
@@ -75,23 +76,17 @@ def examples(page: Path) -> list[Example]:
         if kind == "console":
             found.append(Example(kind, code, line, code, block.span(2), None))
             continue
-        behind = after is not None and after[1] == "output" and not text[block.end() : after.start()].strip()
-        image = IMAGE.match(text, after.end() if behind else block.end())
-        found.append(
-            Example(
-                kind,
-                code,
-                line,
-                after[2] if behind else None,
-                after.span(2) if behind else None,
-                (page.parent / image[1]).resolve() if image else None,
-            )
-        )
+        has_output = after is not None and after[1] == "output" and not text[block.end() : after.start()].strip()
+        output = after if has_output else None
+        image = IMAGE.match(text, (output or block).end())
+        path = (page.parent / image[1]).resolve() if image else None
+        shown = output[2] if output else None
+        found.append(Example(kind, code, line, shown, output.span(2) if output else None, path))
     return found
 
 
 def run(page: Path) -> Iterator[tuple[Example, str, list[Any]]]:
-    """Run the examples of a page in a new folder; gives each, what it prints and the figures it draws."""
+    """Run the examples of a page in a new folder; yield each with its output and the figures it draws."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -107,10 +102,11 @@ def run(page: Path) -> Iterator[tuple[Example, str, list[Any]]]:
 
 
 def run_python(example: Example, names: dict[str, Any], where: str) -> str:
-    """Run a block; gives what it prints, then its warnings, then the error that ends it."""
+    """Run a block; return its output, then its warnings, then the error that ends it."""
     body = ast.parse(example.code, where).body
     last = ast.Expression(body.pop().value) if isinstance(body[-1], ast.Expr) else None
-    out, error = io.StringIO(), ""
+    out = io.StringIO()
+    error = ""
     with contextlib.redirect_stdout(out), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
@@ -123,40 +119,41 @@ def run_python(example: Example, names: dict[str, Any], where: str) -> str:
                 raised.add_note(f"in {where}")
                 raise
             error = f"{type(raised).__name__}: {raised}\n"
-    told = [f"{w.category.__name__}: {w.message}\n" for w in warned if from_ultraspec(w)]
-    if told and example.shown is None:
-        raise AssertionError(f"{where} warns, and the page does not say so: {''.join(told)}")
-    return out.getvalue() + "".join(told) + error
+    warning = "".join(f"{w.category.__name__}: {w.message}\n" for w in warned if from_ultraspec(w))
+    if warning and example.shown is None:
+        raise AssertionError(f"{where} warns, but the page does not show it: {warning}")
+    return out.getvalue() + warning + error
 
 
 def from_ultraspec(warned: warnings.WarningMessage) -> bool:
-    """Whether it is of the kinds that ultraspec warns with."""
+    """Return whether a warning is of a category that ultraspec uses."""
     kind = warned.category
     return kind.__name__ in ("UserWarning", "ConvergenceWarning") or kind.__module__.startswith("ultraspec.")
 
 
 def run_commands(code: str) -> str:
-    """Run the commands of a block; gives them with what each prints, without progress."""
+    """Run the commands of a block; return them with their output, without progress."""
     from ultraspec.cli import main
 
     parts = []
     for command in COMMAND.findall(code):
-        words = shlex.split(command)
-        if words[0] != "ultraspec":
-            raise ValueError(f"{command!r} is no command of ultraspec: put it in a block of another kind.")
-        out, err = io.StringIO(), io.StringIO()
+        program, *arguments = shlex.split(command)
+        if program != "ultraspec":
+            raise ValueError(f"{command!r} is no command of ultraspec. Put it in a block of another kind.")
+        out = io.StringIO()
+        err = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            main(words[1:])
-        told = "".join(line for line in err.getvalue().splitlines(True) if line.startswith("ultraspec: "))
-        parts.append(f"$ {command}\n{out.getvalue()}{told}")
+            main(arguments)
+        messages = "".join(line for line in err.getvalue().splitlines(True) if line.startswith("ultraspec: "))
+        parts.append(f"$ {command}\n{out.getvalue()}{messages}")
     return "".join(parts)
 
 
 def agree(shown: str, printed: str) -> bool:
-    """Whether a page tells what its example prints.
+    """Return whether the output on a page agrees with that of the example.
 
-    Times and memory may be others. Numbers may differ by two in a hundred, or by 0.05: other processors and releases
-    of NumPy round otherwise, and a few rows change their cluster.
+    Times and sizes in memory are not compared. Numbers may differ by 2 % or 0.05: rounding depends on the processor and
+    the release of NumPy, and may change the cluster of a few rows.
 
     Examples
     --------
@@ -177,21 +174,22 @@ def with_examples() -> list[Path]:
 
 
 def write(page: Path) -> None:
-    """Put what the examples of a page print and draw into it."""
-    text, told = page.read_text(encoding="utf-8"), []
+    """Write output and images of the examples of a page into it."""
+    text = page.read_text(encoding="utf-8")
+    outputs = []
     for example, printed, figures in run(page):
-        told.append((example.spot, printed))
+        outputs.append((example.span, printed))
         if example.image is not None and figures:
             save_picture(figures[-1], example.image)
-    for spot, printed in reversed(told):
-        if spot is not None:
+    for span, printed in reversed(outputs):
+        if span is not None:
             lines = [line.rstrip() for line in printed.splitlines()]
-            text = text[: spot[0]] + "".join(f"{line}\n" for line in lines) + text[spot[1] :]
+            text = text[: span[0]] + "".join(f"{line}\n" for line in lines) + text[span[1] :]
     page.write_text(text, encoding="utf-8")
 
 
 def save_picture(figure: Any, path: Path, *, colors: int = 200, dpi: int = 110) -> None:
-    """Write a figure as a PNG of few colours, which takes a third of the bytes."""
+    """Write a figure as a PNG with few colours, which takes a third of the bytes."""
     from PIL import Image
 
     path.parent.mkdir(exist_ok=True)

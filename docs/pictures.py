@@ -1,6 +1,6 @@
-"""Draw the pictures of the first page, "How it works" and "Which method?": ``python docs/pictures.py [name ...]``.
+"""Pictures of the first page, "How it works" and "Which method?": ``python docs/pictures.py [name ...]``.
 
-Pictures of the tutorials are drawn by their own examples (`pages.py`), those of the report by `screenshots.py`.
+`pages.py` draws the pictures of the tutorials from their examples, `screenshots.py` those of the report.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from sklearn.neighbors import NearestNeighbors
 from ultraspec import USENC, USPEC, datasets, metrics, plots
 from ultraspec.figures import palette
 
-QUIET, FAINT = "#667080", "#c3cad4"
+GREY = "#667080"
+FAINT = "#c3cad4"
 
 
-def bare(ax: Any, title: str) -> Any:
-    """Axes that show a place only."""
+def without_axes(ax: Any, title: str) -> Any:
+    """Hide ticks, labels and borders of axes; return the axes."""
     ax.set(title=title, xticks=[], yticks=[], xlabel="", ylabel="", aspect="equal")
     ax.spines[:].set_visible(False)
     return ax
@@ -36,8 +37,8 @@ def panels(n: int, size: float) -> tuple[Any, Any]:
     return plt.subplots(1, n, figsize=(n * size, size + 0.3), layout="constrained", facecolor="white")
 
 
-def points(ax: Any, X: Any, labels: Any, size: float = 3.0) -> None:
-    """Rows in the colours of their clusters; those of like places get like colours, whatever their numbers."""
+def draw_points(ax: Any, X: Any, labels: Any, size: float = 3.0) -> None:
+    """Draw rows in the colours of their clusters; clusters at the same place have the same colour in all pictures."""
     order = np.argsort([X[labels == code].mean(axis=0) @ (1.0, 1e-3) for code in range(labels.max() + 1)])
     colors = np.empty(len(order), dtype=object)
     colors[order] = [palette.LIGHT[i % len(palette.LIGHT)] for i in range(len(order))]
@@ -51,57 +52,57 @@ def shapes() -> Any:
     models = {"k-means": KMeans(3, random_state=0), "U-SPEC": USPEC(3, random_state=0)}
     for ax, (name, model) in zip(axes, models.items(), strict=True):
         labels = model.fit_predict(X)
-        points(bare(ax, f"{name}, NMI {metrics.nmi(y, labels):.2f}"), X[:9000], labels[:9000])
+        draw_points(without_axes(ax, f"{name}, NMI {metrics.nmi(y, labels):.2f}"), X[:9000], labels[:9000])
     return figure
 
 
-def small() -> tuple[Any, Any, Any]:
-    """Rows, their classes, and a model with so few representatives that each can be seen."""
-    X, y = datasets.generate("cc", 6_000, random_state=0)
-    return X, y, USPEC(3, n_representatives=300, random_state=0).fit(X)
+def small_example() -> tuple[Any, Any]:
+    """Return rows, and a model with few representatives, so that each can be seen."""
+    X, _ = datasets.generate("cc", 6_000, random_state=0)
+    return X, USPEC(3, n_representatives=300, random_state=0).fit(X)
 
 
 def representatives() -> Any:
-    """Rows and what stands for them; some rows and what they are tied to."""
-    X, _, model = small()
+    """Draw rows with the representatives, and some rows with their nearest representatives."""
+    X, model = small_example()
     R = model.representatives_
     figure, (left, right) = panels(2, 3.4)
     for ax, title in ((left, "1. Representatives"), (right, "2. Neighbours")):
-        bare(ax, title).scatter(*X.T, color=FAINT, s=4, linewidths=0)
+        without_axes(ax, title).scatter(*X.T, color=FAINT, s=4, linewidths=0)
         ax.scatter(*R.T, color=palette.LIGHT[4], s=9, linewidths=0, zorder=3)
     for row in X[np.random.default_rng(4).choice(len(X), 24, replace=False)]:
         for i in np.linalg.norm(R - row, axis=1).argsort()[:5]:
-            right.plot(*np.stack([row, R[i]]).T, color=QUIET, linewidth=1.1, zorder=1)
+            right.plot(*np.stack([row, R[i]]).T, color=GREY, linewidth=1.1, zorder=1)
         right.scatter(*row, color=palette.LIGHT[0], s=26, zorder=4, edgecolor="white", linewidths=0.7)
     return figure
 
 
 def cut() -> Any:
     """Draw the graph of the representatives, the embedding and the labels."""
-    X, _, model = small()
+    X, model = small_example()
     figure, (left, middle, right) = panels(3, 2.9)
     plots.graph(model, X, ax=left)
     left.get_legend().remove()
-    bare(left, "3. Graph")
-    place = model.transform(X)
-    middle.scatter(*place[:, 1:3].T, c=[palette.LIGHT[label] for label in model.labels_], s=5, linewidths=0)
+    without_axes(left, "3. Graph")
+    embedding = model.transform(X)
+    middle.scatter(*embedding[:, 1:3].T, c=[palette.LIGHT[label] for label in model.labels_], s=5, linewidths=0)
     middle.set(title="4. Embedding", xlabel="second eigenvector", ylabel="third eigenvector")
     middle.set(aspect="equal", adjustable="datalim")
     middle.spines[["top", "right"]].set_visible(False)
     plots.clusters(model, X, legend=False, ax=right)
-    bare(right, "5. Labels")
+    without_axes(right, "5. Labels")
     return figure
 
 
 def ensemble() -> Any:
-    """Members and their consensus."""
+    """Draw the clusters of three members and of the consensus."""
     X, _ = datasets.generate("cg", 20_000, random_state=0)
     model = USENC(10, n_estimators=10, random_state=0).fit(X)
     figure, axes = panels(4, 2.3)
     for number, ax in enumerate(axes[:3]):
         labels = model.base_labels_[:, number].astype(int)
-        points(bare(ax, f"{labels.max() + 1} clusters"), X[:6000], labels[:6000])
-    points(bare(axes[3], "consensus: 10"), X[:6000], model.labels_[:6000])
+        draw_points(without_axes(ax, f"{labels.max() + 1} clusters"), X[:6000], labels[:6000])
+    draw_points(without_axes(axes[3], "consensus: 10"), X[:6000], model.labels_[:6000])
     return figure
 
 
@@ -114,17 +115,18 @@ VARIANTS = {
 }
 
 
-def edges_of_clusters(ax: Any, X: Any, labels: Any) -> None:
-    """Dark lines where clusters meet, for eyes that do not tell the colours apart."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    places = [np.linspace(a, b, 220) for a, b in zip(low, high, strict=True)]
-    grid = np.stack(np.meshgrid(*places), axis=-1)
+def draw_borders(ax: Any, X: Any, labels: Any) -> None:
+    """Draw dark lines where clusters meet, for readers who cannot distinguish the colours."""
+    low = X.min(axis=0)
+    high = X.max(axis=0)
+    axes = [np.linspace(a, b, 220) for a, b in zip(low, high, strict=True)]
+    grid = np.stack(np.meshgrid(*axes), axis=-1)
     distances, nearest = NearestNeighbors(n_neighbors=1).fit(X).kneighbors(grid.reshape(-1, 2))
     far = distances.reshape(grid.shape[:2]) > 0.02 * (high - low).max()
     codes = labels[nearest].reshape(grid.shape[:2])
     for code in range(labels.max() + 1):
         mine = np.ma.masked_array((codes == code).astype(float), mask=far)
-        ax.contour(*places, mine, levels=[0.5], colors="#20242c", linewidths=0.6)
+        ax.contour(*axes, mine, levels=[0.5], colors="#20242c", linewidths=0.6)
 
 
 def which() -> Any:
@@ -138,8 +140,8 @@ def which() -> Any:
         for ax, (title, make) in zip(row, VARIANTS.items(), strict=True):
             labels = make(datasets.N_CLASSES[name]).fit_predict(X)
             head = f"{title}\n" if name == sets[0] else ""
-            points(bare(ax, f"{head}NMI {metrics.nmi(y, labels):.2f}"), X[:9000], labels[:9000], 2.0)
-            edges_of_clusters(ax, X[:30_000], labels[:30_000])
+            draw_points(without_axes(ax, f"{head}NMI {metrics.nmi(y, labels):.2f}"), X[:9000], labels[:9000], 2.0)
+            draw_borders(ax, X[:30_000], labels[:30_000])
             ax.title.set_fontsize(10)
     return figure
 
@@ -147,6 +149,5 @@ def which() -> Any:
 if __name__ == "__main__":
     drawings = {"shapes": shapes, "how-1": representatives, "how-2": cut, "how-3": ensemble, "which-one": which}
     for name in sys.argv[1:] or drawings:
-        draw = drawings[name]
-        save_picture(draw(), DOCS / "images" / f"{name}.png", dpi=130)
+        save_picture(drawings[name](), DOCS / "images" / f"{name}.png", dpi=130)
         plt.close("all")

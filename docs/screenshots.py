@@ -1,6 +1,6 @@
-"""Takes the pictures of the report for its tutorial: ``python docs/screenshots.py``, with playwright and Chromium.
+"""Pictures of the report for its tutorial: ``python docs/screenshots.py``, with playwright and Chromium.
 
-The report is the one that the tutorial's own example writes.
+The example of the tutorial writes the report.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-SHOTS = {  # from the top of one element to the bottom of another
+# each picture reaches from the top of one element to the bottom of another
+SHOTS = {
     "report-top": ("body", ".card:has(#map)"),
     "report-eigenvalues": (".pair", ".pair"),
     "report-graph": (".card:has(#graph)", ".card:has(#graph)"),
@@ -27,24 +28,26 @@ MARGIN = 8
 
 def shoot(page: Any, first: str, last: str) -> Image.Image:
     """Take a picture of the part of a page between two elements."""
-    top, bottom = (page.locator(selector).first.bounding_box() for selector in (first, last))
+    top = page.locator(first).first.bounding_box()
+    bottom = page.locator(last).first.bounding_box()
     full = Image.open(io.BytesIO(page.screenshot(full_page=True)))
     ratio = full.width / page.viewport_size["width"]
-    ends = max(0, top["y"] - MARGIN), bottom["y"] + bottom["height"] + MARGIN
-    return full.crop((0, int(ends[0] * ratio), full.width, int(ends[1] * ratio)))
+    low = max(0, top["y"] - MARGIN)
+    high = bottom["y"] + bottom["height"] + MARGIN
+    return full.crop((0, int(low * ratio), full.width, int(high * ratio)))
 
 
 def save(image: Image.Image, path: Path) -> None:
-    """Write a PNG of few colours."""
+    """Write a PNG with few colours, which is small."""
     image.convert("RGB").quantize(256, kmeans=2, dither=Image.Dither.NONE).save(path, optimize=True)
     print(f"{path.relative_to(pages.DOCS)}: {path.stat().st_size / 1000:.0f} kB")
 
 
 def main() -> None:
-    """Run the tutorial's first example and take all pictures."""
+    """Run the first example of the tutorial and take all pictures."""
     program = os.environ.get("ULTRASPEC_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
     examples = pages.run(pages.DOCS / "tutorials" / "report.md")
-    next(examples)  # we are in its folder now
+    next(examples)  # changes to the folder of the example
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_context(viewport={"width": 940, "height": 800}, color_scheme="light").new_page()

@@ -73,7 +73,7 @@ def test_an_error_that_the_page_does_not_show_is_raised(tmp_path):
 
 def test_a_warning_that_the_page_does_not_show_fails(tmp_path):
     page = write(tmp_path, "```python\nimport warnings\nwarnings.warn('careful')\n```\n")
-    with pytest.raises(AssertionError, match="warns, and the page does not say so: UserWarning: careful"):
+    with pytest.raises(AssertionError, match="warns, but the page does not show it: UserWarning: careful"):
         list(pages.run(page))
 
 
