@@ -15,12 +15,12 @@ anndata = pytest.importorskip("anndata")
 pandas = pytest.importorskip("pandas")
 
 BOTH = pytest.mark.parametrize(("function", "kind"), [(tl.uspec, USPEC), (tl.usenc, USENC)], ids=["uspec", "usenc"])
-COMPONENTS = pytest.mark.filterwarnings("ignore:The graph has")  # fewer clusters are asked for than there are
+COMPONENTS = pytest.mark.filterwarnings("ignore:The graph has")  # the test requests fewer clusters than there are
 FEW = {"uspec": {}, "usenc": {"n_estimators": 4}}  # options that keep the tests quick
 
 
 def cells(n=600, k=4, d=5, seed=0):
-    """Give an AnnData with a representation of k clusters, and the clusters."""
+    """Return an AnnData with a representation of k clusters, and the clusters."""
     X, y = blobs(n, k, d, seed)
     counts = scipy.sparse.csr_matrix(np.random.default_rng(seed).poisson(1.0, size=(n, 7)).astype(np.float32))
     adata = anndata.AnnData(counts, obs=pandas.DataFrame(index=[f"cell{i}" for i in range(n)]))
@@ -33,7 +33,7 @@ def run(function, adata, n_clusters, **options):
 
 
 def snapshot(adata):
-    """All that a call could have written."""
+    """Return everything that a call may write."""
     return adata.obs.columns.tolist(), sorted(adata.obsm), sorted(adata.uns), adata.is_view
 
 
@@ -190,8 +190,8 @@ def test_results_survive_a_file_and_params_repeat_the_call(function, kind, tmp_p
 @pytest.mark.parametrize("random_state", [1, None, "generator"])
 def test_params_are_plain(n_clusters, random_state, tmp_path):
     adata, _ = cells()
-    chance = np.random.default_rng(0) if random_state == "generator" else random_state
-    tl.usenc(adata, n_clusters, random_state=chance, n_estimators=3)
+    seed = np.random.default_rng(0) if random_state == "generator" else random_state
+    tl.usenc(adata, n_clusters, random_state=seed, n_estimators=3)
     params = adata.uns["usenc"]["params"]
     assert json.loads(json.dumps(params)) == params
     assert params["n_clusters"] == n_clusters
@@ -253,7 +253,7 @@ def test_backed_mode(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("error", "words", "options"),
+    ("error", "message", "options"),
     [
         (ValueError, r"adata\.obsm has no 'X_pca'\. Run scanpy\.pp\.pca\(adata\) first, or pass use_rep", {}),
         (
@@ -274,11 +274,11 @@ def test_backed_mode(tmp_path):
     ],
 )
 @BOTH
-def test_mistakes_are_named_and_nothing_is_written(function, kind, error, words, options):
+def test_mistakes_are_named_and_nothing_is_written(function, kind, error, message, options):
     adata, _ = cells()
     adata.obsm["X_x"] = adata.obsm.pop("X_pca")
     before = snapshot(adata)
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=message):
         function(adata, **{"n_clusters": 4, **options})
     assert snapshot(adata) == before
 

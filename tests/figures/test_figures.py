@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -121,6 +121,7 @@ def test_far_outliers_do_not_take_the_frame():
     st.integers(1, 70),
     st.booleans(),
 )
+@example(np.full((1, 2), 5e-324), 1, False)
 def test_a_frame_holds_nearly_all_points(xy, k, one_axis):
     if one_axis:
         xy = np.pad(xy[:, :1], ((0, 0), (0, 1)))
@@ -213,7 +214,7 @@ def test_what_is_no_model_is_refused(rings):
 
 
 class Stream(ArrayRows):
-    """Rows that are never given whole."""
+    """Rows that record the largest block read."""
 
     largest = 0
 

@@ -14,7 +14,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 
 @contextlib.contextmanager
 def open_browser():
-    """Give a headless browser; skips the test, with the reason, where there is none."""
+    """Yield a headless browser; skip the test if none is installed."""
     api = pytest.importorskip("playwright.sync_api", reason="pages are tested with playwright, which is not installed")
     program = os.environ.get("ULTRASPEC_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
     with api.sync_playwright() as driver:
@@ -27,7 +27,7 @@ def open_browser():
 
 
 class Visit:
-    """A page that is open, and what went wrong on it."""
+    """An open page, and the errors on it."""
 
     def __init__(self, browser, path, *, width=1100, dark=False, **options):
         scheme = "dark" if dark else "light"
@@ -52,7 +52,7 @@ class Visit:
         return self.page.evaluate(code, argument)
 
     def colored(self, selector):
-        """Count the pixels of a canvas that are of a hue, not grey."""
+        """Count the pixels of a canvas that are not grey."""
         return self.run(
             """selector => {
                 const canvas = document.querySelector(selector), {width, height} = canvas;
@@ -70,11 +70,11 @@ class Visit:
         )
 
     def image(self, selector):
-        """The contents of a canvas."""
+        """Return the contents of a canvas."""
         return self.run("selector => document.querySelector(selector).toDataURL()", selector)
 
     def boxes(self, selector):
-        """Width and height of all elements."""
+        """Return width and height of all elements."""
         return self.run(
             "s => [...document.querySelectorAll(s)].map(e => e.getBoundingClientRect()).map(b => [b.width, b.height])",
             selector,

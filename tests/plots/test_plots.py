@@ -40,7 +40,7 @@ def no_figures_left():
 
 
 def colors_in(ax):
-    """How many pixels of the drawn axes are of a hue, not grey."""
+    """Count the pixels of drawn axes that are not grey."""
     ax.figure.canvas.draw()
     pixels = np.asarray(ax.figure.canvas.buffer_rgba())[..., :3].astype(int)
     return int((np.ptp(pixels, axis=2) > 40).sum())

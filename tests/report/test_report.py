@@ -32,7 +32,7 @@ FIGURES = {
 
 
 def page_data(path):
-    """The numbers inside of a page."""
+    """Return the data inside a page."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(encoding="utf-8"))
     return json.loads(found[1])
 
@@ -55,7 +55,7 @@ def ensemble():
 
 @pytest.fixture(scope="module")
 def pages(rings, ensemble, tmp_path_factory):
-    """Pages of all kinds: points, a raster, a drawing of many features, a histogram, one cluster, sixty."""
+    """Write pages of all kinds: points, a raster, a drawing of many features, a histogram, one cluster, sixty."""
     folder = tmp_path_factory.mktemp("pages")
     found = {"points": report.write(*rings, folder / "points.html")}
     with pytest.MonkeyPatch.context() as patch:
@@ -159,7 +159,7 @@ def test_a_raster_is_in_the_page_instead_of_points(ensemble, pages):
 
 
 def decode(stream):
-    """Numbers of seven bits a byte."""
+    """Decode integers of seven bits per byte."""
     numbers, value, shift = [], 0, 0
     for byte in stream.tolist():
         value |= (byte & 127) << shift
@@ -215,7 +215,7 @@ def test_the_code_opens_the_file_and_scales_it(tmp_path, scale, columns):
     X, _ = datasets.generate("cc", 1_500, random_state=1)
     np.savetxt(tmp_path / "x.csv", X * [1, 50], delimiter=";", header="a;b", comments="")
     rows = open_rows(tmp_path / "x.csv", columns, delimiter=";", scale=scale)
-    model = USPEC(3).fit(rows)  # a seed of its own, which must be told
+    model = USPEC(3).fit(rows)  # its seed must be written
     page = report.write(model, rows, tmp_path / "page.html").read_text(encoding="utf-8")
     code = html.unescape(re.search(r"<code>(from.*?)</code>", page, re.DOTALL)[1])
     assert ("scale='standard'" in code) == (scale is not None)
