@@ -75,7 +75,7 @@ def test_representations():
     assert "USPEC" in estimator_html_repr(model.set_params(metric="euclidean").fit(blobs(k=3)[0]))
 
 
-@pytest.mark.filterwarnings("ignore:The graph is in")
+@pytest.mark.filterwarnings("ignore:The graph has")
 @pytest.mark.parametrize(
     "changes", list(ParameterGrid({"n_clusters": [2, 4], "neighbors": ["approx", "exact"]})), ids=str
 )
@@ -85,7 +85,7 @@ def test_parameters_can_be_set_from_outside(changes):
     assert len(set(pipeline.fit_predict(blobs()[0]))) == changes["n_clusters"]
 
 
-@pytest.mark.filterwarnings("ignore:The graph is in")
+@pytest.mark.filterwarnings("ignore:The graph has")
 def test_in_a_union_of_features():
     X, _ = blobs()
     union = FeatureUnion([("four", USPEC(4, random_state=0)), ("two", USPEC(2, random_state=0))])

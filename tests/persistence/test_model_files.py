@@ -88,7 +88,7 @@ CASES = {
 
 @pytest.mark.parametrize("make", [lambda: USPEC(4, **SMALL), ensemble], ids=["USPEC", "USENC"])
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.filterwarnings("ignore:The graph is in", "ignore:Members have", "ignore:Found 4 clusters")
+@pytest.mark.filterwarnings("ignore:The graph has", "ignore:Members have", "ignore:Found 4 clusters")
 def test_a_model_comes_back_the_same(case, make, path):
     rows, options = CASES[case][0](), CASES[case][1]
     model = make().set_params(**options).fit(rows)
@@ -297,7 +297,7 @@ def test_chance_that_has_no_number_becomes_none(model, path, random_state):
 
 
 @pytest.mark.parametrize("random_state", [0, np.int64(2**40), 2**130])
-@pytest.mark.filterwarnings("ignore:The graph is in")
+@pytest.mark.filterwarnings("ignore:The graph has")
 def test_seeds_of_any_size_are_kept(path, random_state):
     fitted = USPEC(3, n_representatives=40, random_state=random_state).fit(X)
     other = again(fitted, path)
