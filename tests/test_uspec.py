@@ -134,7 +134,7 @@ def test_finds_blobs_with_few_and_many_neighbors(n_neighbors, neighbors):
     model = USPEC(4, n_representatives=40, n_neighbors=n_neighbors, neighbors=neighbors, random_state=0)
     with warnings.catch_warnings():
         if n_neighbors == 1:  # each representative is a piece of its own then
-            warnings.filterwarnings("ignore", message="The graph is in")
+            warnings.filterwarnings("ignore", message="The graph has")
             assert len(set(model.fit_predict(X))) == 4
         else:
             assert same_partition(y, model.fit_predict(X))
