@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import threading
-import warnings
 
 import numpy as np
 import pytest
@@ -14,13 +13,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.neighbors import NearestNeighbors
 
 from tests.helpers.common import blobs, documents, frames, python, same_partition
-from ultraspec import USENC, datasets, load, metrics, save
-from ultraspec.engines.threads import ThreadEngine
+from ultraspec import USENC, datasets, metrics
 from ultraspec.ensemble import members
 from ultraspec.ensemble.combine import consensus
-from ultraspec.ensemble.members import MemberOptions, run_member
-from ultraspec.rows import ArrayRows
-from ultraspec.spectral.options import GraphOptions
 
 
 def fit(X, k=4, **options):
@@ -73,32 +68,6 @@ def test_base_labels_count_from_zero_and_lie_in_the_range(model):
         assert 7 <= len(used) <= 22  # 4,000 rows: cut from 20 to 60
 
 
-def test_members_differ_and_draw_from_the_whole_range():
-    X, _ = blobs(3000)
-    model = fit(X, n_estimators=40, base_clusters=(3, 5), n_representatives=40)
-    sizes = model.base_labels_.max(axis=0) + 1
-    assert set(sizes) == {3, 4, 5}  # both ends included
-    assert len({column.tobytes() for column in model.base_labels_.T}) > 30
-
-
-def test_many_base_clusters_need_two_bytes():
-    X, _ = datasets.generate("cc", 60_000, random_state=0)
-    model = fit(X, n_estimators=2, base_clusters=(257, 300))
-    assert model.base_labels_.dtype == np.uint16
-    assert model.base_labels_.max() > 255
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-
-
-def test_a_member_is_uspec_with_the_members_seed(circles):
-    """Its graph and eigenvectors come from the same phases: predicting by its model repeats its labels."""
-    X = circles[0].astype(np.float32)
-    options = MemberOptions(GraphOptions.of(USENC(n_representatives=200)), (20, 30), (20, 30), 5)
-    with ThreadEngine(1) as engine:
-        member = run_member(ArrayRows(X), options, np.random.SeedSequence(7), engine)
-    assert 20 <= member.labels.max() + 1 <= 30
-    np.testing.assert_array_equal(member.model.label(X), member.labels)
-
-
 # New points
 
 
@@ -143,37 +112,13 @@ def test_nothing_works_before_fit():
 # Confidence
 
 
-def test_confidence_is_the_share_of_members_that_back_the_label(model):
-    backing = np.zeros(len(model.labels_))
+def test_confidence_is_the_share_of_members_that_support_the_label(model):
+    supporting = np.zeros(len(model.labels_))
     for column in model.base_labels_.T:
         votes = np.zeros((column.max() + 1, 3))
         np.add.at(votes, (column, model.labels_), 1)
-        backing += votes.argmax(axis=1)[column] == model.labels_
-    np.testing.assert_allclose(model.confidence_, backing / 8, rtol=1e-6)
-
-
-@pytest.mark.parametrize("consensus", ["transfer_cut", "average"])
-def test_confidence_of_further_rows(circles, consensus, tmp_path):
-    X, _ = circles
-    model = USENC(4, n_estimators=8, base_clusters=(5, 9), consensus=consensus, random_state=0).fit(X[:3000])
-    save(model, tmp_path / "m")
-    loaded = load(tmp_path / "m")
-    for other in (model, loaded, pickle.loads(pickle.dumps(model))):
-        labels, confidence = other.predict(X[:3000], return_confidence=True)
-        assert labels.tobytes() == model.labels_.tobytes()
-        assert confidence.tobytes() == model.confidence_.tobytes()
-    assert (model.confidence_ < 1).any()  # or there would be nothing to compare
-    labels, confidence = loaded.predict(X[3000:], return_confidence=True)
-    assert (labels == loaded.predict(X[3000:])).all()
-    again = loaded.cut(3, X[:3000])
-    assert again.predict(X[:3000], return_confidence=True)[1].tobytes() == again.confidence_.tobytes()
-    expected = np.zeros(1000)  # asked of the members one by one, by their majorities in the fit
-    for member, column in zip(model._fitted.members, model.base_labels_.T, strict=True):
-        votes = np.zeros((column.max() + 1, 4))
-        np.add.at(votes, (column, model.labels_), 1)
-        block = model._fitted.preprocessor.prepare_new(X[3000:], np.arange(1000))
-        expected += votes.argmax(axis=1)[member.label(block)] == labels
-    np.testing.assert_allclose(confidence, expected / 8, rtol=1e-6)
+        supporting += votes.argmax(axis=1)[column] == model.labels_
+    np.testing.assert_allclose(model.confidence_, supporting / 8, rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -239,12 +184,6 @@ def test_same_seed_same_bits_for_any_number_of_threads_and_either_schedule(monke
     model = fit(X, n_jobs=2)
     assert model.base_labels_.tobytes() == reference.base_labels_.tobytes()
     assert model.confidence_.tobytes() == reference.confidence_.tobytes()
-
-
-def test_more_members_begin_with_the_same_ones():
-    X, _ = blobs(1500)
-    few, more = fit(X, n_estimators=3), fit(X, n_estimators=5)
-    np.testing.assert_array_equal(more.base_labels_[:, :3], few.base_labels_)
 
 
 def test_seeds_differ_and_none_is_random():
@@ -387,23 +326,6 @@ def test_one_member_with_more_clusters_says_that_it_is_no_ensemble(consensus):
         fit(blobs(2000)[0], n_estimators=1, base_clusters=(9, 9), consensus=consensus)
 
 
-def test_base_clusters_above_what_few_rows_allow():
-    X, y = blobs(60, k=2)
-    with pytest.warns(UserWarning, match="reduced from .30, 50. to .2, 4. because X has only 60 rows"):
-        model = fit(X, 2, base_clusters=(30, 50))
-    assert same_partition(model.labels_, y)
-    assert model.base_labels_.max() < 4
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_small_data_get_coarser_members(seed):
-    """With 20 to 60 clusters each, members of two thousand rows differ by chance, and the bananas are torn."""
-    X, y = datasets.generate("tb", 2000, random_state=seed)
-    model = USENC(2, random_state=seed).fit(X)
-    assert model.base_labels_.max() < 20
-    assert metrics.nmi(y, model.labels_) > 0.9
-
-
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 20])
 def test_very_few_rows(n):
     X = blobs(n, k=2)[0]
@@ -418,16 +340,6 @@ def test_equal_rows_make_one_cluster_and_a_warning():
     with pytest.warns(ConvergenceWarning, match="Found 1 clusters instead of 4"):
         model = fit(np.ones((200, 3)), 4)
     np.testing.assert_array_equal(model.labels_, 0)
-
-
-def test_members_with_fewer_clusters_than_drawn():
-    """Three distinct rows: members find three clusters, whatever they drew."""
-    X = np.repeat(np.eye(3), 200, axis=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = fit(X, 3)
-    assert (model.base_labels_.max(axis=0) <= 2).all()
-    assert same_partition(model.labels_, np.repeat([0, 1, 2], 200))
 
 
 def test_a_fit_that_fails_leaves_the_model_before_it():
@@ -511,8 +423,3 @@ def test_parameters_may_be_numpy_integers(pair, tmp_path):
     model = USENC(np.int64(4), base_clusters=pair, checkpoint=tmp_path, **options)
     for _ in range(2):
         assert (model.fit_predict(X) == wanted).all()
-
-
-def test_a_list_of_the_usual_base_clusters_gives_no_warning(recwarn):
-    USENC(4, base_clusters=[20, 60], n_estimators=2, random_state=0).fit(blobs(600)[0])
-    assert not recwarn.list

@@ -9,11 +9,9 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
-from tests.helpers import oracle
 from tests.helpers.common import blobs, documents, same_partition
 from tests.helpers.model_files import same
 from ultraspec import USENC, USPEC, datasets, load, metrics, open_rows, save
-from ultraspec.engines.threads import ThreadEngine
 
 VARIANTS = {
     "representatives": lambda k=4, **o: USPEC(k, discretize="representatives", **{"random_state": 0, **o}),
@@ -246,45 +244,7 @@ def test_wrong_options_are_refused(options, message, face):
         ).fit(face[0])
 
 
-# The ensemble by average linkage
-
-
-def test_average_joins_the_members_as_it_is_defined(face):
-    X, _ = face
-    model = USENC(4, n_estimators=4, consensus="average", random_state=0).fit(X)
-    first, base_labels = model._fitted.members[0], model.base_labels_
-    with ThreadEngine(1):
-        edges = first.edges(model._fitted.preprocessor.prepare(X))
-    T = np.zeros((len(X), len(first.index.representatives)))
-    np.add.at(T, (np.arange(len(X))[:, None], edges.ids.astype(int)), edges.weights)
-    labelings = [oracle.moved_labels(T, column, column.max() + 1) for column in base_labels.T]
-    masses = first.partition.spectrum.degrees / first.partition.spectrum.degrees.sum()
-    C = oracle.co_association(labelings[:1], masses)  # literal, and slow: one member stands for its own groups
-    tree = model._fitted.partition.tree
-    assert tree.n_leaves == len(masses)
-    assert np.isclose(tree.heights[0], tree.heights.max())
-    sums = oracle.vote(T, model._fitted.partition.groups)
-    clear = np.sort(sums, axis=1)[:, -1] - np.sort(sums, axis=1)[:, -2] > 1e-5
-    np.testing.assert_array_equal(model.labels_[clear], sums.argmax(axis=1)[clear])
-    assert (C.max(axis=1) > 0).all()
-
-
-def test_confidence_is_the_share_of_members_whose_majority_has_the_label(face):
-    model = USENC(4, n_estimators=5, consensus="average", random_state=0).fit(face[0])
-    backing = np.zeros(len(model.labels_))
-    for column in model.base_labels_.T:
-        votes = np.zeros((column.max() + 1, 4))
-        np.add.at(votes, (column, model.labels_), 1)
-        backing += votes.argmax(axis=1)[column] == model.labels_
-    np.testing.assert_allclose(model.confidence_, backing / 5, atol=1e-6)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_average_never_collapses_on_bananas_and_circles(seed):
-    for name, k, least in (("tb", 2, 0.9), ("cc", 3, 0.95)):
-        X, y = datasets.generate(name, 20_000, random_state=seed)
-        labels = USENC(k, n_estimators=8, consensus="average", random_state=seed).fit_predict(X)
-        assert metrics.nmi(y, labels) > least
+# Checkpoints
 
 
 def test_a_checkpoint_serves_both_consensuses(face, tmp_path):

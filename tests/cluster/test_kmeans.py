@@ -241,3 +241,15 @@ def test_spread_centers_are_fewer_where_rows_repeat():
     X = np.repeat(np.eye(3, dtype=np.float32), 5, axis=0)
     centers = spread_centers(X, np.ones(1), 8, np.random.default_rng(0))
     assert sorted(map(tuple, centers)) == sorted(map(tuple, np.eye(3, dtype=np.float32)))
+
+
+@settings(max_examples=60)
+@given(n=st.integers(1, 40), d=st.integers(1, 10), k=st.integers(1, 8), seed=SEEDS)
+def test_weighted_seeds_are_seeds_among_repeated_rows(n, d, k, seed):
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((n, d)).astype(np.float32)
+    weights = random.integers(1, 9, n)
+    owners = np.repeat(np.arange(n), weights)
+    some = spread_centers(X, weights.astype(np.float64), k, np.random.default_rng(seed))
+    assert (some == spread_centers(X[owners], np.ones(1), k, np.random.default_rng(seed))).all()
+    assert len(some) == min(k, n)

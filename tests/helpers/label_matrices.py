@@ -1,4 +1,4 @@
-"""Label matrices for tests: noisy base clusterings of planted clusters."""
+"""Label matrices for tests: noisy base clusterings of planted clusters, and their microclusters."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from tests.helpers.cases import SEEDS
+from ultraspec.ensemble import microclusters
+from ultraspec.ensemble.transfer_cut import ConsensusGraph
 
 
 def noisy(truth, m, noise, random, *, finest=3, missing=0.0):
@@ -41,3 +43,20 @@ def label_matrices(draw, most_rows=60):
     labels = noisy(random.integers(k, size=n), m, noise, random, missing=missing)
     assume((labels >= 0).any())
     return labels
+
+
+def built(labels, engine, tau=1e-3, n_clusters=1):
+    """Give microclusters, their graph, and the place of every row's microcluster in that graph (-1 for none)."""
+    micro = microclusters.find(labels, engine)
+    graph = ConsensusGraph.build(micro, n_clusters, tau, engine)
+    places = np.full(len(micro.columns), -1)
+    places[graph.assigned] = np.arange(len(graph.assigned))
+    return micro, graph, micro.spread(places, engine)
+
+
+def as_objects(base, name, none):
+    """Give the names of labels, and `none` for missing ones."""
+    out = np.empty(base.shape, dtype=object)
+    for at, label in np.ndenumerate(base):
+        out[at] = none if label == -1 else name(int(label))
+    return out

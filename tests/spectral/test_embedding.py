@@ -196,3 +196,12 @@ def test_kmeans_takes_a_slice_of_the_vectors(engine):
     copied = embedding.kmeans(EmbeddedPoints(edges, vectors[:, :3].copy()), 3, 2, 50, np.random.default_rng(0), engine)
     assert narrow.labels.tobytes() == copied.labels.tobytes()
     assert narrow.centers.shape == (3, 3)
+
+
+def test_sample_of_weighted_rows_is_the_heaviest():
+    random = np.random.default_rng(0)
+    weights = random.permutation(100).astype(np.float64)
+    edges = Edges(np.arange(100, dtype=np.uint16)[:, None], np.ones((100, 1), dtype=np.float32))
+    some = EmbeddedPoints(edges, np.ones((100, 2), dtype=np.float32), weights).sample(10, random)
+    assert sorted(some.weights) == list(range(90, 100))
+    assert (weights[some._edges.ids[:, 0]] == some.weights).all()
