@@ -129,7 +129,7 @@ def test_fold_gives_the_same_bits_for_any_number_of_threads(seed, n_tasks, most_
 @pytest.mark.parametrize("n_jobs", JOBS)
 @pytest.mark.parametrize(("n", "most_groups", "groups"), [(100, 999, MOST_GROUPS), (5, 999, 5), (9, 2, 2), (9, 0, 1)])
 def test_fold_groups(n_jobs, n, most_groups, groups):
-    """Runs of neighbours in order, at most so many, each begun once."""
+    """Runs of consecutive tasks in order, at most `most_groups` of them, each begun once."""
     started = []
 
     def start():
@@ -231,7 +231,7 @@ def test_blas_has_one_thread_inside_and_its_own_outside(n_jobs, free_blas_thread
 
 
 class Fit(threading.Thread):
-    """An engine in a thread of its own, open until told to leave."""
+    """An engine in another thread, open until `leave` is set."""
 
     def __enter__(self):
         self.entered, self.leave = threading.Event(), threading.Event()
@@ -336,11 +336,11 @@ def test_reporter_hears_of_every_task(n_jobs):
 
 
 def test_an_engine_within_a_task_works_in_its_thread_and_tells_its_own_reporter():
-    told = []
+    totals = []
 
     class Listener(Reporter):
         def begin_pass(self, total):
-            told.append(total)
+            totals.append(total)
 
     def outer(task):
         inner = engine.within(Listener(), alone=True)
@@ -349,7 +349,7 @@ def test_an_engine_within_a_task_works_in_its_thread_and_tells_its_own_reporter(
 
     with ThreadEngine(2) as engine:
         assert engine.map(outer, range(4)) == [(task, True) for task in range(4)]
-    assert told == [3] * 4
+    assert totals == [3] * 4
 
 
 def test_an_engine_within_a_task_stops_when_the_outer_one_is_closed():

@@ -187,7 +187,7 @@ def test_numbers_run_through_all_clusterings(engine):
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int64])
 def test_rows_that_differ_in_one_place(dtype, engine):
-    """Every column is compared, wherever its bytes lie in the words of a key."""
+    """Every column is compared, wherever its bytes are in the key."""
     for m in range(1, 20):
         labels = np.concatenate([np.zeros((1, m)), np.eye(m), 2 * np.eye(m), np.eye(m)]).astype(dtype)
         found = microclusters.find(labels, engine)

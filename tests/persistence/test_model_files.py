@@ -104,7 +104,7 @@ def test_a_model_comes_back_the_same(case, make, path):
         same(mine, again(its, path), rows)
 
 
-def test_names_of_features_are_kept(model, path):
+def test_names_of_features_are_stored(model, path):
     frame = pandas.DataFrame(X, columns=["a", "größe\0", "a b\n"])
     fitted = clone(model).fit(frame)
     other = again(fitted, path)
@@ -200,7 +200,7 @@ def test_sparse_rows_of_a_model_of_dense_ones(path):
 # What a loaded model is, and has not
 
 
-def test_what_is_not_kept_says_so(model, saved):
+def test_attributes_that_are_not_stored_say_so(model, saved):
     other = load(saved)
     check_is_fitted(other)
     for name in ["labels_", "base_labels_", "confidence_"][: 3 if isinstance(model, USENC) else 1]:
@@ -261,7 +261,7 @@ def test_a_loaded_model_is_an_estimator_like_others(model, saved):
     np.testing.assert_array_equal(pipeline.predict(X), model.labels_)
 
 
-def test_a_loaded_model_can_be_fitted_anew(model, saved):
+def test_a_loaded_model_can_be_fitted_again(model, saved):
     other = load(saved)
     with pytest.raises(ValueError, match="NaN"):
         other.fit(np.full((100, 5), np.nan))
@@ -289,7 +289,7 @@ def test_cut_refuses_other_rows(model, saved):
 @pytest.mark.parametrize(
     "random_state", [None, np.random.RandomState(3), np.random.default_rng(3)], ids=["none", "RandomState", "Generator"]
 )
-def test_chance_that_has_no_number_becomes_none(model, path, random_state):
+def test_generators_as_random_state_become_none(model, path, random_state):
     fitted = clone(model).set_params(random_state=random_state).fit(X)
     other = again(fitted, path)
     assert other.random_state is None
@@ -298,7 +298,7 @@ def test_chance_that_has_no_number_becomes_none(model, path, random_state):
 
 @pytest.mark.parametrize("random_state", [0, np.int64(2**40), 2**130])
 @pytest.mark.filterwarnings("ignore:The graph has")
-def test_seeds_of_any_size_are_kept(path, random_state):
+def test_seeds_of_any_size_are_stored(path, random_state):
     fitted = USPEC(3, n_representatives=40, random_state=random_state).fit(X)
     other = again(fitted, path)
     assert other.random_state == random_state
@@ -337,7 +337,7 @@ def test_parameters_that_changed_after_the_fit(path):
     same(changed, again(changed, path), X)
 
 
-def test_callbacks_are_not_kept(model, path):
+def test_callbacks_are_not_stored(model, path):
     pytest.importorskip("sklearn.callback", reason="scikit-learn < 1.9")
     from sklearn.callback import ProgressBar
 
@@ -357,7 +357,7 @@ def test_only_fitted_models_can_be_saved(model, path):
     assert not path.exists()
 
 
-def test_what_could_not_be_read_again_is_not_saved(model, path):
+def test_models_that_could_not_be_loaded_are_not_saved(model, path):
     for wrong in ({"n_neighbors": 0}, {"selection": "best"}, {"n_init": "3"}, {"verbose": {}}, {"n_jobs": 10**6}):
         with pytest.raises(ValueError, match=rf"^This model cannot be saved: .*{next(iter(wrong))}"):
             save(copy.copy(model).set_params(**wrong), path)
@@ -381,7 +381,7 @@ def test_places_that_cannot_be_written(model, tmp_path, saved):
 
 
 @pytest.mark.parametrize("content", [b"x,y\n1,2\n", b"\x93NUMPY", b"\x08" + bytes(7) + b"{}      "])
-def test_files_of_other_kinds_are_replaced_only_if_told_so(model, path, content):
+def test_files_of_other_kinds_are_replaced_only_with_overwrite(model, path, content):
     path.write_bytes(content)
     with pytest.raises(FileExistsError, match=r"is no model file of ultraspec; pass overwrite=True"):
         save(model, path)

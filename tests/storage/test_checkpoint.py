@@ -1,4 +1,4 @@
-"""A fit that is killed goes on where it stopped, and nothing else is ever taken for it."""
+"""Checkpoints: results of a fit that is killed are used when it is run again, and those of other runs are not."""
 
 from __future__ import annotations
 
@@ -22,9 +22,138 @@ from ultraspec import USENC, datasets
 from ultraspec.ensemble import members
 from ultraspec.ensemble.members import run_member
 from ultraspec.storage import checkpoint
+from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint, is_begun
 from ultraspec.storage.folders import Folder
 
 X, _ = datasets.generate("sf", 3000, random_state=0)
+
+
+# Results
+
+
+class Pair:
+    """A result that is not an array."""
+
+    def __init__(self, left, right):
+        self.left = left
+        self.right = right
+
+    def arrays(self):
+        return {"left": self.left, "right": np.asarray(self.right)}
+
+    @classmethod
+    def from_arrays(cls, arrays):
+        if len(arrays["left"]) != 3:
+            raise ValueError("its left part has another length")
+        return cls(arrays["left"], float(arrays["right"]))
+
+
+class Counted:
+    """A function that counts its calls."""
+
+    def __init__(self, function):
+        self.calls = 0
+        self._function = function
+
+    def __call__(self, *args):
+        self.calls += 1
+        return self._function(*args)
+
+
+def opened(folder, facts=None, seed=7):
+    return Checkpoint.open(folder, facts or {"data": 1}, None if seed is None else np.random.SeedSequence(seed))
+
+
+def test_arrays_are_stored_and_restored(tmp_path):
+    double = Counted(lambda x: 2 * np.arange(x))
+    for _ in range(2):
+        with opened(tmp_path) as run:
+            result = run.run("doubled", double, 4)
+            assert result.tolist() == [0, 2, 4, 6]
+            assert result.dtype == np.int64
+    assert double.calls == 1
+    assert sorted(path.name for path in tmp_path.glob("*.npz")) == ["doubled.npz"]
+
+
+def test_objects_are_stored_and_restored(tmp_path):
+    make_pair = Counted(Pair)
+    for _ in range(2):
+        with opened(tmp_path) as run:
+            pair = run.run("pair", make_pair, np.arange(3.0), 0.5, restore=Pair.from_arrays)
+        assert type(pair) is Pair
+        assert pair.left.tolist() == [0, 1, 2]
+        assert pair.right == 0.5
+    assert make_pair.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:-50]), ""),
+        (lambda path: path.write_bytes(b""), ""),
+        (lambda path: np.savez(path, left=np.arange(3.0), right=np.asarray(0.5)), "do not match its checksum"),
+        (lambda path: shutil.copy(path.with_name("other.npz"), path), "do not match its checksum"),
+    ],
+    ids=["truncated", "empty", "no checksum", "of another name"],
+)
+def test_damaged_results_are_computed_again(tmp_path, damage, reason):
+    with opened(tmp_path) as run:
+        for name in ("pair", "other"):
+            run.run(name, Pair, np.arange(3.0), 0.5, restore=Pair.from_arrays)
+    damage(tmp_path / "pair.npz")
+    make_pair = Counted(Pair)
+    with opened(tmp_path) as run, pytest.warns(UserWarning, match=rf"pair\.npz' is damaged \(.*{reason}"):
+        assert run.run("pair", make_pair, np.arange(3.0), 0.5, restore=Pair.from_arrays).right == 0.5
+    assert make_pair.calls == 1
+    with opened(tmp_path) as run:  # the file was written again
+        run.run("pair", make_pair, np.arange(3.0), 0.5, restore=Pair.from_arrays)
+    assert make_pair.calls == 1
+
+
+def test_results_that_cannot_be_restored_are_computed_again(tmp_path):
+    with opened(tmp_path) as run:
+        run.run("pair", Pair, np.arange(2.0), 0.5, restore=Pair.from_arrays)
+        with pytest.warns(UserWarning, match="it does not hold valid arrays"):
+            run.run("pair", Pair, np.arange(3.0), 0.5, restore=Pair.from_arrays)
+        with pytest.warns(UserWarning, match="it does not hold valid arrays"):  # two arrays where one is expected
+            assert run.run("pair", np.ones, 3).tolist() == [1, 1, 1]
+
+
+def test_results_of_another_run_are_not_taken(tmp_path):
+    for name, facts in (("one", {"data": 1}), ("two", {"data": 2})):
+        with opened(tmp_path / name, facts) as run:
+            run.run("ones", np.ones, 3)
+    shutil.copy(tmp_path / "one" / "ones.npz", tmp_path / "two")
+    with opened(tmp_path / "two", {"data": 2}) as run, pytest.warns(UserWarning, match="do not match its checksum"):
+        run.run("ones", np.ones, 3)
+
+
+def test_a_run_keeps_its_seed(tmp_path):
+    with opened(tmp_path, seed=None) as run:
+        entropy = run.seed.entropy
+        run.run("ones", np.ones, 3)
+    with opened(tmp_path, seed=None) as run:
+        assert run.seed.entropy == entropy
+    with pytest.raises(ValueError, match="random_state differs"), opened(tmp_path, seed=5):
+        pass
+
+
+def test_runs_without_results_may_change(tmp_path):
+    with opened(tmp_path, {"data": 1}):
+        pass
+    assert is_begun(tmp_path)
+    assert not is_begun(tmp_path / "other")
+    with opened(tmp_path, {"data": 2}, seed=8) as run:
+        assert run.facts["data"] == 2
+
+
+def test_without_a_folder_results_are_computed():
+    double = Counted(lambda x: 2 * x)
+    assert [NoCheckpoint().run("doubled", double, x, restore=None) for x in (1, 2)] == [2, 4]
+    assert double.calls == 2
+
+
+# Ensembles
 
 
 def make(folder, **options):
@@ -52,7 +181,7 @@ def finished(finished_once, tmp_path):
 
 @pytest.fixture
 def members_run(monkeypatch):
-    """Numbers of the members that are made rather than read."""
+    """Numbers of the members that are computed rather than read."""
     numbers = []
 
     def spy(rows, options, seed, engine, buffer=None):
@@ -73,7 +202,7 @@ def test_a_checkpoint_changes_no_result(tmp_path, labels):
     same(make(tmp_path / "new" / "folder").fit(X), labels)
 
 
-def test_a_finished_folder_is_read_only_once_made(tmp_path, labels, members_run):
+def test_the_members_of_a_finished_run_are_read(tmp_path, labels, members_run):
     make(tmp_path).fit(X)
     assert members_run == [0, 1, 2, 3, 4]
     members_run.clear()
@@ -84,7 +213,7 @@ def test_a_finished_folder_is_read_only_once_made(tmp_path, labels, members_run)
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_only_missing_members_are_made(tmp_path, labels, members_run):
+def test_only_missing_members_are_computed(tmp_path, labels, members_run):
     make(tmp_path).fit(X)
     members_run.clear()
     for number in (1, 4):
@@ -117,8 +246,8 @@ def nursery():
     command = [sys.executable, "-c", NURSERY]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
 
-        def start(*words):
-            print(*words, sep=",", file=process.stdin, flush=True)
+        def start(*args):
+            print(*args, sep=",", file=process.stdin, flush=True)
             return int(process.stdout.readline())
 
         yield start, lambda: int(process.stdout.readline())
@@ -210,7 +339,7 @@ def replace_by_text(path):
 @pytest.mark.parametrize(
     "damage", [truncate, empty, garble, garble_head, replace_by_another, replace_by_a_pickle, replace_by_text]
 )
-def test_a_damaged_member_is_noticed_and_made_anew(finished, labels, members_run, damage):
+def test_a_damaged_member_is_noticed_and_computed_again(finished, labels, members_run, damage):
     damage(finished / "member-0002.npz")
     with pytest.warns(UserWarning, match=r"member-0002.npz' is damaged \(.*its result is computed again"):
         model = make(finished).fit(X)
@@ -249,7 +378,7 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("change", FORGERIES.values(), ids=FORGERIES)
-def test_a_member_with_a_right_checksum_and_wrong_contents_is_made_anew(finished, labels, members_run, change):
+def test_a_member_with_a_valid_checksum_and_wrong_contents_is_computed_again(finished, labels, members_run, change):
     forge(finished / "member-0002.npz", change)
     with pytest.warns(UserWarning, match=r"member-0002.npz' is damaged \(.*its result is computed again"):
         model = make(finished).fit(X)
