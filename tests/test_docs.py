@@ -98,7 +98,7 @@ def test_other_programs_are_refused(tmp_path):
         ("3 clusters", "3 groups", False),
         ("True", "False", False),
         ("[1.0, 2.0]", "[1.0]", False),
-        ("417 MB at most", "1.2 GB at most", False),
+        ("417 MB at most", "1.2 GB at most", True),
         ("417 MB at most", "93 MB at most", True),
     ],
 )
