@@ -79,6 +79,8 @@ class Fitted:
         What `USENC` computes for the fitted rows. Neither pickles nor model files store it.
     source : Rows or None
         The fitted rows of `USENC`, if they are on a cluster. Neither pickles nor model files store them.
+    agreements : dict of str to float, or None
+        Agreement of each candidate with other graphs, the largest first, if one was chosen by it.
     """
 
     model: RowModel
@@ -90,6 +92,7 @@ class Fitted:
     edges: Edges | LazyEdges | None = None
     consensus: Any = None
     source: Rows | None = None
+    agreements: dict[str, float] | None = None
 
     @property
     def partition(self) -> Partition:
@@ -208,9 +211,14 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
     def _check_graph_parameters(self) -> None:
         """Check the number of clusters and the parameters that define the graph of rows and representatives."""
         check_clusters(self.n_clusters)
-        check_integer("n_representatives", self.n_representatives, least=1, most=MOST_REPRESENTATIVES)
+        if self.n_representatives != "auto":
+            check_integer(
+                "n_representatives", self.n_representatives, least=1, most=MOST_REPRESENTATIVES, alternatives=("auto",)
+            )
         check_integer("n_neighbors", self.n_neighbors, least=1)
-        if self.n_neighbors > self.n_representatives:
+        if self.n_components not in ("auto", None):
+            check_integer("n_components", self.n_components, least=1, alternatives=("auto", None))
+        if self.n_representatives != "auto" and self.n_neighbors > self.n_representatives:
             raise ValueError(
                 f"n_neighbors={self.n_neighbors} is more than n_representatives={self.n_representatives}: each row has "
                 "edges to its nearest representatives. Lower n_neighbors or raise n_representatives."
@@ -218,21 +226,21 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         for name in ("candidate_factor", "neighborhood_factor", "n_init", "max_iter"):
             check_integer(name, getattr(self, name), least=1)
         check_choice("selection", self.selection, ("hybrid", "random", "kmeans"))
-        check_choice("neighbors", self.neighbors, ("approx", "exact"))
+        check_choice("neighbors", self.neighbors, ("auto", "approx", "exact"))
+        check_choice("affinity", self.affinity, ("robust", "paper"))
         check_choice("metric", self.metric, ("euclidean", "cosine"))
         check_number("regularization", self.regularization, least=0.0)
         check_jobs(self.n_jobs)
 
-    def _check_cut(self, n_clusters: Any, *, has_tree: bool) -> None:
-        """Raise ValueError if the model has too few eigenvectors, or leaves of its tree, for `n_clusters`."""
+    def _check_cut(self, n_clusters: Any, *, leaves: int | None) -> None:
+        """Raise ValueError if the model has too few leaves of a tree, or eigenvectors if that is None."""
         check_integer("n_clusters", n_clusters, least=1)
-        p, n_vectors = self._fitted.partition.spectrum.vectors.shape
-        most, what = (p, "representatives") if has_tree else (n_vectors, "eigenvectors")
+        n_vectors = self._fitted.partition.spectrum.vectors.shape[1]
+        most, what = (n_vectors, "eigenvectors") if leaves is None else (leaves, "leaves of its trees")
         if n_clusters > most:
-            more = " and more of them" if has_tree else ""
             raise ValueError(
-                f"This model keeps {most} {what}, too few for n_clusters={n_clusters}. "
-                f"Fit again with n_clusters={n_clusters}{more}."
+                f"This model has {most} {what}, too few for n_clusters={n_clusters}. "
+                f"Fit again with n_clusters={n_clusters}."
             )
 
     @contextlib.contextmanager

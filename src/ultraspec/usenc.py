@@ -23,13 +23,12 @@ from ultraspec.ensemble.members import (
     base_labels,
     generate_members,
     label_members,
-    prepare_rows,
 )
 from ultraspec.ensemble.methods import CONSENSUS_METHODS
 from ultraspec.ensemble.predict import EnsembleModel
 from ultraspec.rows import Rows, is_lazy
 from ultraspec.spectral.options import LabelOptions
-from ultraspec.spectral.preprocess import Preprocessor
+from ultraspec.spectral.preprocess import Preprocessor, prepare_rows
 from ultraspec.storage.spool import as_array
 
 CLUSTERS_IF_AUTO = 10  # number of clusters that n_clusters="auto" is taken for when members are chosen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,21 +15,50 @@ from ultraspec._checks import check_checkpoint, check_choice, check_integer, to_
 from ultraspec._estimator import Fitted, RowEstimator, all_or_nothing
 from ultraspec._input import open_input
 from ultraspec.engines.callbacks import with_callbacks
-from ultraspec.engines.threads import engine_for
-from ultraspec.rows import RowView, sample_indices, subset
-from ultraspec.spectral.discretize import DISCRETIZATIONS
+from ultraspec.engines.threads import ThreadEngine, engine_for
+from ultraspec.rows import Rows, RowView, sample_indices, subset
+from ultraspec.spectral.candidates import LABELINGS, build_hierarchy
+from ultraspec.spectral.choice import POOL_ROWS, Choice, Pilot, build_choice, n_vectors_for, run_pilot
+from ultraspec.spectral.discretize import DISCRETIZATIONS, cluster_rows
 from ultraspec.spectral.edges import Edges, LazyEdges, connect, find_edges
 from ultraspec.spectral.embedding import stores_edges
 from ultraspec.spectral.model import Model
-from ultraspec.spectral.neighbors import RepresentativeIndex
+from ultraspec.spectral.n_clusters import choose_by_eigengap, choose_by_tree
+from ultraspec.spectral.neighbors import build_index
 from ultraspec.spectral.options import GraphOptions, LabelOptions
-from ultraspec.spectral.partition import VotePartition, label_rows
-from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
+from ultraspec.spectral.partition import Partition, VotePartition, label_rows
+from ultraspec.spectral.preprocess import PreparedRows, Preprocessor, prepare_rows
 from ultraspec.spectral.representatives import count_representatives, select_representatives
-from ultraspec.spectral.transfer_cut import Graph, reduce_graph, transfer_cut, warn_of_components
+from ultraspec.spectral.transfer_cut import (
+    KEPT_VECTORS,
+    Graph,
+    Spectrum,
+    reduce_graph,
+    transfer_cut,
+    warn_of_components,
+)
 from ultraspec.storage.checkpoint import NoCheckpoint
 
+PAPER_GRAPH = {  # parameters of the paper, for U-SPEC and the members of U-SENC
+    "n_representatives": 1000,
+    "n_neighbors": 5,
+    "n_components": None,
+    "selection": "hybrid",
+    "candidate_factor": 10,
+    "neighbors": "approx",
+    "neighborhood_factor": 10,
+    "affinity": "paper",
+    "regularization": 0.0,
+}
 WITHOUT_EFFECT = ("random_state", "n_jobs", "verbose", "checkpoint")  # on labels, or compared separately
+
+
+class Division(NamedTuple):
+    """Clusters, the iterations of k-means on rows, and the agreement of each candidate if there was a choice."""
+
+    partition: Partition
+    n_iter: int
+    agreements: dict[str, float] | None = None
 
 
 class USPEC(RowEstimator):
@@ -42,40 +71,51 @@ class USPEC(RowEstimator):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters, or "auto" to choose it at the largest eigengap, between 2 and 50. With
-        discretize="consensus", if there is no clear eigengap, the number is chosen from the merge tree, at the largest
-        drop in similarity.
-    n_representatives : int, default=1000
-        Number of representatives, p. Small data uses at most a third of its rows.
+        Number of clusters, or "auto" to choose it at the largest eigengap, between 2 and 50. If there is no clear
+        eigengap, the number is chosen from the merge tree, at the largest drop in similarity.
+    n_representatives : int or "auto", default="auto"
+        Number of representatives, p. "auto" takes 1,000 for up to eight features. For more, up to 10,000 or half of the
+        rows: graphs become finer while they stay well connected. Small data uses at most a third of its rows.
     n_neighbors : int, default=5
         Number of nearest representatives that each row is connected to, K.
+    n_components : int, "auto" or None, default="auto"
+        Number of principal components on which rows are projected before distances are computed. "auto" takes 50 if
+        there are more features, and does not project otherwise. None never projects.
     selection : {"hybrid", "random", "kmeans"}, default="hybrid"
-        How representatives are selected. "hybrid" takes the k-means centres of a random sample, "random" takes random
-        rows, "kmeans" takes the k-means centres of all rows (slow, rarely better, and for rows from files it holds 8
+        How representatives are selected. "hybrid" takes the k-means centres of a random sample (in two levels beyond
+        2,000 representatives), "random" takes random rows, "kmeans" takes the k-means centres of all rows (slow, rarely better, and for rows from files it holds 8
         bytes per row in memory).
     candidate_factor : int, default=10
         Size of the random sample of the "hybrid" selection, as a multiple of `n_representatives`.
-    neighbors : {"approx", "exact"}, default="approx"
+    neighbors : {"auto", "approx", "exact"}, default="auto"
         How nearest representatives are searched for. "approx" searches from coarse to fine, as the paper does; "exact"
-        computes all distances.
+        compares all representatives. "auto" is exact up to 4,000 representatives, and beyond compares those of the
+        twelve nearest groups.
     neighborhood_factor : int, default=10
         Size of the neighbourhood that the approximate search examines, as a multiple of `n_neighbors`.
     metric : {"euclidean", "cosine"}, default="euclidean"
         Distance between rows. "cosine" scales rows to unit length first; rows of zeros raise an error.
+    affinity : {"robust", "paper"}, default="robust"
+        How edges and rows are weighted. "paper": the Gaussian affinity is as wide as the mean distance of rows to their
+        representatives, and rows weigh as much as their degree. "robust": 0.7 times the median distance, which outliers do
+        not change, and rows weigh as much as the square root of their degree.
     n_init : int, default=3
-        Number of k-means runs on the embedding; the best one gives the labels.
+        Number of k-means runs on the embedding, for discretize="kmeans"; the best one gives the labels.
     max_iter : int, default=100
-        Maximum number of k-means iterations.
+        Maximum number of k-means iterations, for discretize="kmeans".
     regularization : float, default=1e-3
         Weight of an edge that is added between all representatives, as a fraction of their mean degree. It connects the
         components of a disconnected graph, so that outliers do not become clusters of their own. 0 follows the paper
         exactly.
-    discretize : {"kmeans", "representatives", "consensus"}, default="kmeans"
-        How the embedding is divided into clusters. "kmeans" clusters the embedded rows, as in the paper.
-        "representatives" clusters the representatives, weighted by their rows, and rows take the label with the largest
-        weight among their representatives: nearly the same clusters in less time. "consensus" combines a hundred rough
-        clusterings of the representatives into a tree, and rows are labelled through their representatives: it follows
-        elongated and uneven clusters that k-means cuts, but may split a cluster that holds half of the rows.
+    discretize : {"auto", "kmeans", "agreement", "linked", "border"}, default="auto"
+        How the graph is divided into clusters. "kmeans" clusters the embedded rows, as in the paper. The others divide
+        the representatives, and each row takes the label with the largest weight among its representatives. "agreement"
+        combines a hundred rough clusterings into a tree by average linkage: it follows elongated and uneven
+        clusters that k-means cuts. "linked" and "border" build trees that also look at the edges between two clusters,
+        and so keep a cluster together that holds most of the rows. "auto" computes the three trees and k-means of the
+        representatives, and takes the clusters that agree most with those of `n_graphs` - 1 other graphs.
+    n_graphs : int, default=3
+        Number of independent graphs that discretize="auto" compares. The others are built from a sample of rows.
     graph_rows : int or None, default=None
         Number of rows to sample for the graph; all rows are then labelled in one pass. None uses all rows. For many
         millions of rows, a million is sufficient.
@@ -94,17 +134,23 @@ class USPEC(RowEstimator):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,), int32
-        Cluster of each row.
+        Cluster of each row; the largest cluster is 0.
     representatives_ : ndarray of shape (p, n_features), float64
-        The representatives, in the coordinates of X; with metric="cosine", scaled to unit length.
+        The representatives, in the coordinates of X; with metric="cosine", scaled to unit length. If rows were projected
+        on principal components, points in their span.
     sigma_ : float
-        Width of the Gaussian affinity: the mean distance of rows to their K nearest representatives.
+        Width of the Gaussian affinity.
     eigenvalues_ : ndarray, float64
         Largest eigenvalues of the normalised affinity of the representatives, in descending order from 1.
     n_iter_ : int
-        Number of k-means iterations.
+        Number of k-means iterations on the rows; 0 if representatives were divided.
     n_clusters_ : int
         Number of clusters. A warning says if it is smaller than `n_clusters`.
+    discretize_ : str
+        The way in which the clusters were found: that of `candidates_` which agrees most, or `discretize`.
+    candidates_ : dict of str to float, or None
+        With discretize="auto", the agreement of the clusters of each candidate with those of the other graphs (mean
+        adjusted Rand index), the largest first: that one was taken. Else None.
     fit_profile_ : dict
         For each phase of the fit, its duration in ``seconds`` and the peak of the resident memory in
         ``resident_bytes``, or None if the operating system does not report it.
@@ -150,17 +196,20 @@ class USPEC(RowEstimator):
         self,
         n_clusters: int | Literal["auto"] = 8,
         *,
-        n_representatives: int = 1000,
+        n_representatives: int | Literal["auto"] = "auto",
         n_neighbors: int = 5,
+        n_components: int | Literal["auto"] | None = "auto",
         selection: str = "hybrid",
         candidate_factor: int = 10,
-        neighbors: str = "approx",
+        neighbors: str = "auto",
         neighborhood_factor: int = 10,
         metric: str = "euclidean",
+        affinity: str = "robust",
         n_init: int = 3,
         max_iter: int = 100,
         regularization: float = 1e-3,
-        discretize: str = "kmeans",
+        discretize: str = "auto",
+        n_graphs: int = 3,
         graph_rows: int | None = None,
         checkpoint: Any = None,
         random_state: Any = None,
@@ -170,20 +219,45 @@ class USPEC(RowEstimator):
         self.n_clusters = n_clusters
         self.n_representatives = n_representatives
         self.n_neighbors = n_neighbors
+        self.n_components = n_components
         self.selection = selection
         self.candidate_factor = candidate_factor
         self.neighbors = neighbors
         self.neighborhood_factor = neighborhood_factor
         self.metric = metric
+        self.affinity = affinity
         self.n_init = n_init
         self.max_iter = max_iter
         self.regularization = regularization
         self.discretize = discretize
+        self.n_graphs = n_graphs
         self.graph_rows = graph_rows
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    @classmethod
+    def paper(cls, n_clusters: int | Literal["auto"] = 8, **changes: Any) -> USPEC:
+        """Return the estimator with the parameters of the paper.
+
+        These are 1,000 representatives, the approximate search, an affinity as wide as the mean distance, no
+        regularisation, and k-means of all embedded rows.
+
+        Parameters
+        ----------
+        n_clusters : int or "auto", default=8
+            Number of clusters.
+        **changes : any
+            Parameters that differ from the paper, as those of `USPEC`.
+
+        Examples
+        --------
+        >>> from ultraspec import USPEC
+        >>> USPEC.paper(3, n_neighbors=7).n_representatives
+        1000
+        """
+        return cls(n_clusters, **{**PAPER_GRAPH, "discretize": "kmeans", **changes})
 
     @with_callbacks
     @all_or_nothing
@@ -205,15 +279,15 @@ class USPEC(RowEstimator):
         self._check_parameters()
         rows = open_input(self, X, reset=True)
         n_clusters = self._least_clusters(rows)
-        discretization = DISCRETIZATIONS[self.discretize]
-        n_vectors = discretization.n_vectors(n_clusters)
         options = GraphOptions.of(self)
+        on_rows = self.discretize == "kmeans"
+        n_vectors = max(KEPT_VECTORS, n_clusters + 1) if on_rows else n_vectors_for(n_clusters)
         with self._open_run(rows, self._describe()) as (engine, checkpoint, seed):
             phase = engine.reporter.phase
-            seeds = seed.spawn(4)
+            seeds = seed.spawn(5)
             rngs = [np.random.default_rng(each) for each in seeds]
 
-            with phase("survey"):  # check the rows and choose the scale of float32
+            with phase("survey"):  # check the rows, choose the scale of float32 and principal components
                 sample = self._sample(rows.n_rows, seeds[3])
                 graph_rows = rows if sample is None else subset(rows, sample)
                 preprocessor = checkpoint.run(
@@ -225,16 +299,22 @@ class USPEC(RowEstimator):
                     engine,
                     getattr(self, "feature_names_in_", None),
                     sample,
+                    self.n_components,
                     restore=partial(Preprocessor.from_arrays, self.metric),
                 )
-                prepared = PreparedRows(graph_rows, preprocessor)
+                prepared: Rows = PreparedRows(graph_rows, preprocessor)
+                if preprocessor.projects:
+                    prepared = prepare_rows(graph_rows, preprocessor, engine)
+
+            with phase("pilot"):  # other graphs, of sampled rows: how fine should the graph be, and who judges it
+                pilot = self._run_pilot(prepared, n_clusters, options, seeds[4], engine)
 
             with phase("representatives"):  # section 3.1.1
                 representatives = checkpoint.run(
                     "representatives",
                     select_representatives,
                     prepared,
-                    count_representatives(prepared.n_rows, options.n_representatives, n_clusters, options.n_neighbors),
+                    pilot.n_representatives,
                     options.selection,
                     options.candidate_factor,
                     options.metric,
@@ -244,44 +324,115 @@ class USPEC(RowEstimator):
 
             with phase("neighbors"):  # section 3.1.2
                 index = engine.apply(
-                    RepresentativeIndex.build,
+                    build_index,
                     representatives,
                     options.n_neighbors,
                     options.neighborhood_factor,
-                    options.neighbors == "exact",
+                    options.neighbors,
+                    prepared.sparse,
                     rngs[2],
                 )
                 stored = stores_edges(prepared, index.n_neighbors, n_vectors)
                 if stored:
                     checkpoint = NoCheckpoint()  # computing stored edges again is faster than reading them
-                restore = partial(LazyEdges.from_arrays, prepared, index)
-                edges = checkpoint.run("sigma", connect, prepared, index, engine, stored, restore=restore)
+                edges = checkpoint.run(
+                    "sigma",
+                    connect,
+                    prepared,
+                    index,
+                    engine,
+                    stored,
+                    None,
+                    options.affinity,
+                    restore=partial(LazyEdges.from_arrays, prepared, index),
+                )
 
             with phase("graph"):  # section 3.1.3, the graph of the representatives
                 p = len(index.representatives)
-                graph = checkpoint.run("graph", reduce_graph, edges, p, prepared, engine, restore=Graph.from_arrays)
+                graph = checkpoint.run(
+                    "graph", reduce_graph, edges, p, prepared, engine, options.row_power, restore=Graph.from_arrays
+                )
 
             with phase("eigenvectors"):  # section 3.1.3, the transfer cut
-                spectrum = engine.call(transfer_cut, graph, n_vectors, options.regularization, index.representatives)
+                spectrum = engine.apply(
+                    transfer_cut, graph, n_vectors, options.regularization, index.representatives
+                )
 
             with phase("labels"):  # section 3.1.3, discretisation
-                kmeans = LabelOptions(int(self.n_init), int(self.max_iter), seeds[3])
-                tree = None
+                choice = None
+                if not on_rows:
+                    number = int(seeds[3].generate_state(1)[0])
+                    own = engine.apply(build_hierarchy, graph, spectrum, n_clusters, LABELINGS, number)
+                    choice = engine.apply(build_choice, pilot, own, index, edges.sigma, n_clusters, number)
                 if self.n_clusters == "auto":
-                    n_clusters, tree = discretization.choose_n_clusters(
-                        spectrum, options.regularization, kmeans, engine
-                    )
-                partition, n_iter = discretization.divide(spectrum, edges, n_clusters, kmeans, engine, tree)
+                    n_clusters = self._choose_n_clusters(spectrum, choice)
+                division = self._divide(self.discretize, n_clusters, spectrum, choice, edges, seeds[3], engine)
                 if sample is not None:
                     edges = LazyEdges(self._unseen(rows, preprocessor), index, edges.sigma)
-                partition, labels = label_rows(edges, partition, engine)
-        warn_of_components(graph.component_sizes(), n_clusters, options)
-        model = Model(index, edges.sigma, partition)
-        edges = edges.without_ids() if isinstance(edges, LazyEdges) else edges
-        state = Fitted(model, preprocessor, rows.n_rows, n_iter, seeds[3], edges=edges)
+                partition, labels = label_rows(edges, division.partition, engine)
+        warn_of_components(graph.component_sizes(), n_clusters, options, p)
+        model = Model(index, edges.sigma, partition, choice)
+        if isinstance(edges, LazyEdges):
+            edges = edges.without_ids()
+        state = Fitted(
+            model,
+            preprocessor,
+            rows.n_rows,
+            division.n_iter,
+            seeds[3],
+            edges=edges,
+            agreements=division.agreements,
+        )
         self._finish_fit(state, rows, engine.reporter)
         self.labels_ = self._map_rows(rows, model.label, np.int32) if rows.remote else labels
         return self
+
+    def _run_pilot(
+        self,
+        prepared: Rows,
+        n_clusters: int,
+        options: GraphOptions,
+        seed: np.random.SeedSequence,
+        engine: ThreadEngine,
+    ) -> Pilot:
+        """Build the graphs of sampled rows that are needed, and return the number of representatives with them."""
+        n_judges = self.n_graphs - 1 if self.discretize == "auto" else 0
+        if n_judges == 0 and options.n_representatives != "auto":
+            p = count_representatives(
+                prepared.n_rows, options.n_representatives, n_clusters, options.n_neighbors
+            )
+            return Pilot([], p, None)
+        pool = subset(prepared, sample_indices(prepared.n_rows, POOL_ROWS, np.random.default_rng(seed)))
+        return engine.apply(run_pilot, pool, prepared.n_rows, n_clusters, n_judges, options, seed)
+
+    def _choose_n_clusters(self, spectrum: Spectrum, choice: Choice | None) -> int:
+        """Choose the number of clusters for n_clusters="auto"."""
+        if choice is None:
+            return choose_by_eigengap(spectrum.eigenvalues, self.regularization)
+        tree = choice.own.hierarchy.trees["agreement"]
+        return choose_by_tree(tree, spectrum.eigenvalues, self.regularization)
+
+    def _divide(
+        self,
+        discretize: str,
+        n_clusters: int,
+        spectrum: Spectrum,
+        choice: Choice | None,
+        edges: Edges | LazyEdges,
+        seed: np.random.SeedSequence,
+        engine: ThreadEngine,
+    ) -> Division:
+        """Divide the graph into clusters, as `discretize` says."""
+        if discretize == "kmeans":
+            kmeans = LabelOptions(int(self.n_init), int(self.max_iter), seed)
+            return Division(*cluster_rows(spectrum, edges, n_clusters, kmeans, engine))
+        assert choice is not None
+        agreements = None
+        if discretize == "auto":
+            groups, agreements = engine.apply(choice.choose, n_clusters)
+        else:
+            groups = engine.apply(choice.own.hierarchy.cut, discretize, n_clusters)
+        return Division(VotePartition(spectrum, groups, int(groups.max()) + 1), 0, agreements)
 
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
         """Label the rows of X, which need not have been fitted.
@@ -322,14 +473,14 @@ class USPEC(RowEstimator):
         Parameters
         ----------
         n_clusters : int
-            Number of clusters, up to 60 (or what was fitted, if more); with discretize="consensus", where every number
-            is a cut of one tree, up to the number of representatives (a warning says if some of very many clusters
-            have no rows).
+            Number of clusters, up to the number of leaves of the trees; with discretize="kmeans", up to 60, or what was
+            fitted, if more. If a tree is chosen for both k and k + 1 clusters, the latter split one of the former.
         X : array-like, optional
             The rows that were fitted. Needed only if the model was unpickled or loaded, because files do not store the
             edges of the rows (30 bytes per row).
-        discretize : {"kmeans", "representatives", "consensus"}, optional
-            Another way to find the clusters. By default that of this model.
+        discretize : {"auto", "kmeans", "agreement", "linked", "border"}, optional
+            Another way to find the clusters. By default that of this model; "auto" chooses again for this number of
+            clusters.
 
         Returns
         -------
@@ -343,47 +494,66 @@ class USPEC(RowEstimator):
         >>> model = USPEC(2, random_state=0).fit(X)
         >>> [len(set(model.cut(k).labels_)) for k in (2, 3, 4)]
         [2, 3, 4]
-        >>> model.cut(4, discretize="consensus")
-        USPEC(discretize='consensus', n_clusters=4, random_state=0)
+        >>> model.cut(4, discretize="kmeans")
+        USPEC(discretize='kmeans', n_clusters=4, random_state=0)
         """
         check_is_fitted(self)
         other = copy.copy(self)
         if discretize is not None:
-            check_choice("discretize", discretize, tuple(DISCRETIZATIONS))
+            check_choice("discretize", discretize, DISCRETIZATIONS)
             other.discretize = discretize
-        discretization = DISCRETIZATIONS[other.discretize]
-        self._check_cut(n_clusters, has_tree=discretization.has_tree)
-        other.n_clusters = int(n_clusters)
         state = self._fitted
         model = state.model
         assert isinstance(model, Model)
-        tree = model.partition.tree if isinstance(model.partition, VotePartition) and discretization.has_tree else None
+        other._check_discretize(model)
+        leaves = None if other.discretize == "kmeans" or model.choice is None else model.choice.own.hierarchy.n_nodes
+        self._check_cut(n_clusters, leaves=leaves)
+        other.n_clusters = int(n_clusters)
         edges = self._edges_of(X, model)
         rows = edges.rows if isinstance(edges, LazyEdges) else None
         reporter = self._console()
         with engine_for(rows, self.n_jobs, reporter) as engine, reporter.phase("labels"):
             if rows is not None and X is not None:
                 edges = find_edges(rows, model.index, model.sigma, engine)
-            sample = None if discretization.votes else self._sample(len(edges), state.labels_seed)
-            graph_edges = edges if sample is None else edges[sample]
-            kmeans = LabelOptions(int(self.n_init), int(self.max_iter), state.labels_seed)
-            spectrum = model.partition.spectrum
-            partition, n_iter = discretization.divide(spectrum, graph_edges, other.n_clusters, kmeans, engine, tree)
-            partition, labels = label_rows(edges, partition, engine)
-        other._set_fitted(replace(state, model=replace(model, partition=partition), n_iter=n_iter, edges=edges))
+            sample = self._sample(len(edges), state.labels_seed) if other.discretize == "kmeans" else None
+            division = self._divide(
+                other.discretize,
+                other.n_clusters,
+                model.partition.spectrum,
+                model.choice,
+                edges if sample is None else edges[sample],
+                state.labels_seed,
+                engine,
+            )
+            partition, labels = label_rows(edges, division.partition, engine)
+        model = replace(model, partition=partition)
+        other._set_fitted(
+            replace(state, model=model, n_iter=division.n_iter, edges=edges, agreements=division.agreements)
+        )
         if isinstance(rows, RowView) and rows.remote:
             labels = self._map_rows(rows.rows, other._fitted.model.label, np.int32)
         other.labels_ = labels
         return other
 
+    def _check_discretize(self, model: Model) -> None:
+        """Raise ValueError if a fitted model lacks what `discretize` needs."""
+        missing = None
+        if self.discretize != "kmeans" and model.choice is None:
+            missing = "trees of its representatives"
+        elif self.discretize == "auto" and model.choice is not None and not model.choice.judges:
+            missing = "other graphs that judge its clusters"
+        if missing:
+            raise ValueError(f"This model has no {missing}. Fit again with discretize={self.discretize!r}.")
+
     def _check_parameters(self) -> None:
         self._check_graph_parameters()
-        if self.n_clusters != "auto" and self.n_clusters > self.n_representatives:
+        if "auto" not in (self.n_clusters, self.n_representatives) and self.n_clusters > self.n_representatives:
             raise ValueError(
                 f"n_clusters={self.n_clusters} is more than n_representatives={self.n_representatives}: clusters are "
                 "groups of representatives. Ask for fewer clusters, or raise n_representatives if X has enough rows."
             )
-        check_choice("discretize", self.discretize, tuple(DISCRETIZATIONS))
+        check_choice("discretize", self.discretize, DISCRETIZATIONS)
+        check_integer("n_graphs", self.n_graphs, least=2)
         check_checkpoint(self.checkpoint)
         if self.graph_rows is not None:
             check_integer("graph_rows", self.graph_rows, least=1, alternatives=(None,))
@@ -410,9 +580,19 @@ class USPEC(RowEstimator):
         self._fitted = state
         self.n_clusters_ = state.partition.n_clusters
         self.n_iter_ = state.n_iter
-        self.representatives_ = state.preprocessor.restore(state.model.index.representatives)
+        self.candidates_ = state.agreements
+        self.discretize_ = self.discretize if state.agreements is None else next(iter(state.agreements))
         self.sigma_ = state.model.sigma * state.preprocessor.scale
         self.eigenvalues_ = state.partition.spectrum.eigenvalues
+
+    @property
+    def representatives_(self) -> npt.NDArray[np.float64]:
+        """The representatives, in the coordinates of X."""
+        if "_fitted" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'representatives_'")
+        model = self._fitted.model
+        assert isinstance(model, Model)
+        return self._fitted.preprocessor.restore(model.index.representatives)
 
     def _edges_of(self, X: Any, model: Model) -> Edges | LazyEdges:
         """Return the edges of the fitted rows, those of X if it is given."""

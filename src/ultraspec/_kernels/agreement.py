@@ -97,3 +97,24 @@ def add_votes(ids, T, labels, firsts, votes):
             weight = np.float64(T[i, a])
             for j in range(labels.shape[1]):
                 row[firsts[j] + labels[i, j]] += weight
+
+
+@kernel
+def join_patterns(patterns, kept, others, joined):
+    """Assign label patterns to the most similar of some kept ones: that with most labels in common, the first of equals.
+
+    patterns : (p, m), a label in each of m clusterings. kept, others : indices of patterns.
+    joined : (len(others),), result: position in `kept`.
+    """
+    m = patterns.shape[1]
+    for x in range(others.shape[0]):
+        pattern = patterns[others[x]]
+        most = -1
+        for y in range(kept.shape[0]):
+            other = patterns[kept[y]]
+            common = 0
+            for r in range(m):
+                common += np.int64(pattern[r] == other[r])
+            if common > most:
+                most = common
+                joined[x] = y

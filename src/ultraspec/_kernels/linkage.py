@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ultraspec._kernels._jit import reordering_kernel
+from ultraspec._kernels._jit import kernel, reordering_kernel
 
 AVERAGE, SINGLE, COMPLETE = range(3)
 
@@ -124,3 +124,92 @@ def join_rows(row, other, share, other_share, method):
     """Compute the distances of two merged rows to all others, in place of the distances of the first."""
     for c in range(row.shape[0]):
         row[c] = join(np.float64(row[c]), np.float64(other[c]), share, other_share, method)
+
+
+# Merges that look at the edges between two clusters as well: not reducible, so every cluster knows its most similar one
+
+LINKED, BORDER = range(2)
+
+
+@kernel
+def similarity_of(mean, link, mass, other_mass, volume, other_volume, method):
+    """Return the similarity of two clusters.
+
+    mean : mean co-association of their objects.
+    link : affinity between them.
+    mass, other_mass : their sizes. volume, other_volume : their degrees.
+    method : LINKED weights the mean by the root of the share of the smaller volume that goes to the other. BORDER
+        weights it by that share itself, and favours merges with large clusters.
+    """
+    share = link / min(volume, other_volume)
+    if method == LINKED:
+        return mean * np.sqrt(share)
+    return mean * np.sqrt(np.sqrt(max(mass, other_mass))) * share
+
+
+@kernel
+def merge_linked(means, links, masses, volumes, method, merges, heights):
+    """Merge the two most similar clusters until one is left, in about O(g^2) time.
+
+    means : (g, g), mean co-association; overwritten. links : (g, g), affinity between clusters; overwritten.
+    masses, volumes : (g,), sizes and degrees; overwritten.
+    method : LINKED or BORDER.
+    merges : (g - 1, 2), result: the two nodes of each merge, as in SciPy.
+    heights : (g - 1,), result: their similarity, which need not descend.
+    """
+    g = masses.shape[0]
+    alive = np.ones(g, np.bool_)
+    nodes = np.arange(g)
+    similarity = np.full((g, g), -1.0)
+    nearest_ones = np.zeros(g, np.int64)
+    best = np.full(g, -1.0)
+    for a in range(g):
+        for b in range(g):
+            if a != b:
+                similarity[a, b] = similarity_of(
+                    means[a, b], links[a, b], masses[a], masses[b], volumes[a], volumes[b], method
+                )
+                if similarity[a, b] > best[a]:
+                    best[a] = similarity[a, b]
+                    nearest_ones[a] = b
+    for t in range(g - 1):
+        a = -1
+        most = -2.0
+        for c in range(g):
+            if alive[c] and best[c] > most:
+                most = best[c]
+                a = c
+        b = nearest_ones[a]
+        merges[t, 0] = min(nodes[a], nodes[b])
+        merges[t, 1] = max(nodes[a], nodes[b])
+        heights[t] = most
+        nodes[a] = g + t
+        alive[b] = False
+        mass = masses[a] + masses[b]
+        best[a] = -1.0
+        for c in range(g):
+            if alive[c] and c != a:
+                mean = (masses[a] * means[a, c] + masses[b] * means[b, c]) / mass
+                means[a, c] = mean
+                means[c, a] = mean
+                links[a, c] += links[b, c]
+                links[c, a] = links[a, c]
+                s = similarity_of(mean, links[a, c], mass, masses[c], volumes[a] + volumes[b], volumes[c], method)
+                similarity[a, c] = s
+                similarity[c, a] = s
+                if s > best[a]:
+                    best[a] = s
+                    nearest_ones[a] = c
+        masses[a] = mass
+        volumes[a] += volumes[b]
+        for c in range(g):
+            if alive[c] and c != a:
+                if nearest_ones[c] == a or nearest_ones[c] == b:
+                    best[c] = -1.0
+                    for x in range(g):
+                        if alive[x] and x != c and similarity[c, x] > best[c]:
+                            best[c] = similarity[c, x]
+                            nearest_ones[c] = x
+                elif similarity[c, a] > best[c]:
+                    best[c] = similarity[c, a]
+                    nearest_ones[c] = a

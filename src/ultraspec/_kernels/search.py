@@ -12,8 +12,8 @@ There are three forms, each the fastest for some data:
   stored transposed, one feature of many rows side by side, so that SIMD lanes run along rows.
 * Many features, `search_lists`: one row at a time. SIMD lanes run along features. Most distances are excluded by lower
   bounds from short projections of rows and points (`ultraspec.cluster.distance_bounds`).
-* Many features and an exact search, `search_products`: BLAS computes the inner products of projections, and distances
-  are computed only where these cannot decide.
+* Many features and many candidates, `search_products`: BLAS computes inner products of rows with all representatives,
+  or with those of the nearest rep-clusters, and distances are computed only where these cannot decide.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from ultraspec._kernels._jit import kernel, reordering_kernel
 
+STRETCH = 64  # candidates that `search_products` tests together
 TILE = 512  # rows of a tile: with 8 features, it fills half of a first-level cache
 
 
@@ -360,43 +361,64 @@ def search_lists(X, projected, norms, slack, order, R, R_projected, owners, to_o
 
 
 @kernel
-def search_products(X, R, products, half_norms, norms, slack, error, ids, sq):
-    """Find the K nearest of all representatives, from inner products.
+def search_products(X, R, products, half_norms, norms, slack, error, candidates, ids, sq):
+    """Find the K nearest of some representatives, from inner products.
 
     X, R : rows and representatives.
-    products : (n, p), inner products of the projections of X and R.
-    half_norms : (p,), half the squared lengths of the projections of R.
+    products : (n, m), inner products of the projections of X and the candidates; overwritten.
+    half_norms : (m,), half the squared lengths of the projections of the candidates.
     norms : (n,), squared lengths of the rows.
     slack, error : bounds of rounding errors, see `product_limit`.
+    candidates : (m,), the representatives to search, ascending.
     ids, sq : (n, K), results.
 
     ``|r|^2 / 2 - x.r`` orders representatives as the distances of their projections do. But it is rounded, and the
     rounding of a matrix product depends on the shape of the block. So the distances of the K first in this order are
-    computed in full. The farthest of them gives a limit, and the distances of all representatives within this limit
+    computed in full. The farthest of them gives a limit, and the distances of all candidates within this limit
     are computed in full. The result is exact, and the same in every block.
+
+    Candidates are scanned in stretches: whether one of a stretch is below a limit is a vectorised test, which nearly
+    all stretches fail.
     """
     n, K = ids.shape
-    p = half_norms.shape[0]
+    m = half_norms.shape[0]
     scores = np.empty(K, np.float32)
-    first = np.empty(K, np.uint16)
+    first = np.empty(K, np.int64)
     for i in range(n):
+        row = products[i]
+        for c in range(m):
+            row[c] = half_norms[c] - row[c]
         for k in range(K):
             scores[k] = np.inf
-        for r in range(p):
-            score = half_norms[r] - products[i, r]
-            if score < scores[K - 1]:
-                insert_sorted(scores, first, score, np.uint16(r))
+        for low in range(0, m, STRETCH):
+            high = min(m, low + STRETCH)
+            if smallest_of(row[low:high]) < scores[K - 1]:
+                for c in range(low, high):
+                    if row[c] < scores[K - 1]:
+                        insert_sorted(scores, first, row[c], c)
         farthest = np.float32(0.0)
         for k in range(K):
-            farthest = max(farthest, squared_distance(X[i], R[first[k]]))
+            farthest = max(farthest, squared_distance(X[i], R[candidates[first[k]]]))
         # scores lack |x|^2 / 2, the same for all representatives
         limit = product_limit(farthest, norms[i], slack, error) - np.float32(0.5) * norms[i]
         best = sq[i]
         best_ids = ids[i]
         for k in range(K):
             best[k] = np.inf
-        for r in range(p):
-            if half_norms[r] - products[i, r] <= limit:
-                s = squared_distance(X[i], R[r])
-                if s < best[K - 1]:
-                    insert_sorted(best, best_ids, s, np.uint16(r))
+        for low in range(0, m, STRETCH):
+            high = min(m, low + STRETCH)
+            if smallest_of(row[low:high]) <= limit:
+                for c in range(low, high):
+                    if row[c] <= limit:
+                        s = squared_distance(X[i], R[candidates[c]])
+                        if s < best[K - 1]:
+                            insert_sorted(best, best_ids, s, np.uint16(candidates[c]))
+
+
+@reordering_kernel
+def smallest_of(values):
+    """Return the smallest of some values."""
+    smallest = values[0]
+    for c in range(values.shape[0]):
+        smallest = min(smallest, values[c])
+    return smallest

@@ -20,7 +20,7 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble import microclusters
 from ultraspec.ensemble.consensus import warn_if_single
 from ultraspec.ensemble.label_matrix import read_label_matrix, warn_if_transposed
-from ultraspec.ensemble.members import prepare_rows
+from ultraspec.spectral.preprocess import prepare_rows
 from ultraspec.rows import Rows
 from ultraspec.spectral.preprocess import Preprocessor
 from ultraspec.storage.spool import as_array

@@ -43,6 +43,13 @@ class Tree:
 
     def cut(self, n_clusters: int) -> npt.NDArray[np.int32]:
         """Return the labels (p,) of the leaves when `n_clusters` clusters are left, numbered by their first leaves."""
+        return self._cut(n_clusters)[0]
+
+    def roots(self, n_clusters: int) -> npt.NDArray[np.int64]:
+        """Return the nodes that are the clusters of `cut`, in its numbering."""
+        return self._cut(n_clusters)[1]
+
+    def _cut(self, n_clusters: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         check_integer("n_clusters", n_clusters, least=1, most=self.n_leaves)
         p = self.n_leaves
         n_merges = p - int(n_clusters)
@@ -52,8 +59,9 @@ class Tree:
         # each round doubles the number of levels that are skipped, until all nodes point to their roots
         while (further := ancestors[ancestors]).tobytes() != ancestors.tobytes():
             ancestors = further
-        _, first_leaves, labels = np.unique(ancestors[:p], return_index=True, return_inverse=True)
-        return np.argsort(np.argsort(first_leaves)).astype(np.int32)[labels.reshape(-1)]
+        roots, first_leaves, labels = np.unique(ancestors[:p], return_index=True, return_inverse=True)
+        order = np.argsort(first_leaves)
+        return np.argsort(order).astype(np.int32)[labels.reshape(-1)], roots[order]
 
     def to_scipy(self) -> npt.NDArray[np.float64]:
         """Return the tree as a matrix (p - 1, 4) for functions of `scipy.cluster.hierarchy`, such as ``dendrogram``."""

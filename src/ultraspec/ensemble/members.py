@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ultraspec._checks import warn_user
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import ArrayRows, Block, Rows, Span, allocate_matrix
+from ultraspec.rows import Block, Rows, Span, allocate_matrix
 from ultraspec.spectral import embedding
 from ultraspec.spectral.edges import Edges, connect
 from ultraspec.spectral.model import Model
@@ -26,7 +26,6 @@ from ultraspec.spectral.model_checks import InvalidModel, check_model_arrays
 from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.spectral.options import GraphOptions
 from ultraspec.spectral.partition import CenterPartition, label_all
-from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
 from ultraspec.spectral.representatives import count_representatives, select_representatives
 from ultraspec.spectral.transfer_cut import reduce_graph, transfer_cut
 from ultraspec.storage.checkpoint import Arrays, Checkpoint, NoCheckpoint
@@ -34,7 +33,6 @@ from ultraspec.storage.spool import as_array, matrix_columns
 
 BASE_CLUSTERS = (20, 60)
 ROWS_PER_BASE_CLUSTER = 180  # at least, for small data: finer members differ by chance
-PREPARED_BYTES = 2**28  # rows whose float32 form is no larger are preprocessed once for all members
 PARALLEL_BYTES = 2**28  # members that need no more memory together run in parallel
 
 Column = npt.NDArray[Any]  # unsigned integers
@@ -130,20 +128,6 @@ def reduce_range(
     if high <= most:
         return low, high
     return min(most, max(1, most * low // high, n_clusters)), most
-
-
-def prepare_rows(rows: Rows, preprocessor: Preprocessor, engine: ThreadEngine) -> Rows:
-    """Return preprocessed rows: small dense rows are preprocessed now, others whenever a block is read."""
-    prepared = PreparedRows(rows, preprocessor)
-    if rows.sparse or rows.remote or rows.n_rows * rows.n_features * 4 > PREPARED_BYTES:
-        return prepared
-    array = np.empty((rows.n_rows, rows.n_features), dtype=np.float32)
-
-    def fill(block: Block, span: Span) -> None:
-        array[slice(*span)] = block
-
-    engine.map_rows(prepared, fill)
-    return ArrayRows(array, in_memory=rows.in_memory)
 
 
 def generate_members(
@@ -249,7 +233,7 @@ def run_member(
         points = embedding.embed_edges(edges, spectrum.vectors[:, :k])
         centers = embedding.kmeans_of_sample(points, k, 1, options.max_iter, rngs[2], engine).centers
         labels = edges.allocate(options.label_type)
-        partition = label_all(edges, CenterPartition(spectrum, centers), labels, engine)
+        partition, _ = label_all(edges, CenterPartition(spectrum, centers), labels, engine)
     return Member(Model(index, edges.sigma, partition), as_array(labels))
 
 

@@ -19,7 +19,7 @@ from ultraspec._checks import seed_sequence
 from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine_labels, generate_kmeans_members
 from ultraspec.engines.memory import peak_bytes
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.ensemble.members import prepare_rows
+from ultraspec.spectral.preprocess import prepare_rows
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral.preprocess import Preprocessor
 from ultraspec.storage.atomic import write_atomically

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ultraspec._checks import warn_user
 from ultraspec._kernels import graph as kernels
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Block, Rows, Span, allocate_rows, cut_span, stays_in_memory
+from ultraspec.rows import Block, Rows, Span, allocate_rows, cut_span, sample_indices, stays_in_memory
 from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.storage.spool import Spool
 
@@ -25,6 +25,8 @@ BLOCK_ROWS = 32768
 SMALL_BLOCK_EDGES = 2**16
 MOST_WIDENED = 1.25  # factor by which a few distant rows may widen sigma; scores fall from here on
 LEAST_OTHER_ROWS = 100  # among fewer rows, one is a notable share in any case
+MEDIAN_ROWS = 2**14  # rows whose distances give the median
+MEDIAN_FACTOR = 0.7  # sigma in units of the median distance
 
 Floats = npt.NDArray[np.float64]
 T = TypeVar("T")
@@ -178,9 +180,14 @@ def _find(index: RepresentativeIndex, sigma: float, all_ids: Spool | None, block
 
 
 def connect(
-    rows: Rows, index: RepresentativeIndex, engine: ThreadEngine, stored: bool = True, out: Edges | None = None
+    rows: Rows,
+    index: RepresentativeIndex,
+    engine: ThreadEngine,
+    stored: bool = True,
+    out: Edges | None = None,
+    affinity: str = "paper",
 ) -> Edges | LazyEdges:
-    """Find the K nearest representatives of every row, and sigma, the mean distance to them.
+    """Find the K nearest representatives of every row, and sigma, the width of the affinity.
 
     Parameters
     ----------
@@ -194,27 +201,49 @@ def connect(
         Whether all edges are stored in memory; else they are computed again when they are needed.
     out : Edges, optional
         Where to store them, if it has the right shape.
+    affinity : {"paper", "robust"}, default="paper"
+        Whether sigma is the mean distance, or 0.7 times the median distance of a sample of rows.
 
     Returns
     -------
     Edges or LazyEdges
-        The edges; stored ones have squared distances as weights. A warning says if a few distant rows make sigma too
-        wide for all others.
+        The edges; stored ones have squared distances as weights. A warning says if a few distant rows make the mean
+        distance too large for all others.
     """
+    median = robust_sigma(rows, index) if affinity == "robust" else None
     if stored:
         shape = (rows.n_rows, index.n_neighbors)
         edges = out if out is not None and out.ids.shape == shape else Edges.empty(*shape)
-        return replace(edges, sigma=_search(rows, index, engine, edges, None))
+        mean = _search(rows, index, engine, edges, None, warn=median is None)
+        return replace(edges, sigma=mean if median is None else median)
     ids = None
     if index.by_tiles and not rows.remote and not rows.sparse:
         ids = Spool.if_space(rows.n_rows * index.n_neighbors, np.uint16)
-    return LazyEdges(rows, index, _search(rows, index, engine, None, ids), ids)
+    if ids is None and median is not None:
+        return LazyEdges(rows, index, median)
+    mean = _search(rows, index, engine, None, ids, warn=median is None)
+    return LazyEdges(rows, index, mean if median is None else median, ids)
+
+
+def robust_sigma(rows: Rows, index: RepresentativeIndex) -> float:
+    """Return 0.7 times the median distance of rows to their K nearest representatives, zeros left out.
+
+    The median is that of a sample of rows. A few distant rows do not change it, but they may change the mean.
+    """
+    sample = sample_indices(rows.n_rows, MEDIAN_ROWS, np.random.default_rng(0))
+    sq = np.concatenate(rows.gather(sample, functools.partial(_squares, index)))
+    positive = sq[sq > 0]
+    return MEDIAN_FACTOR * float(np.sqrt(np.median(positive))) if positive.size else 1.0
+
+
+def _squares(index: RepresentativeIndex, block: Block) -> npt.NDArray[np.float32]:
+    return index.query(block)[1]
 
 
 def _search(
-    rows: Rows, index: RepresentativeIndex, engine: ThreadEngine, edges: Edges | None, ids: Spool | None
+    rows: Rows, index: RepresentativeIndex, engine: ThreadEngine, edges: Edges | None, ids: Spool | None, *, warn: bool
 ) -> float:
-    """Search the nearest representatives of all rows, store them if asked to, and return sigma."""
+    """Search the nearest representatives of all rows, store them if asked to, and return the mean distance."""
     n, K = rows.n_rows, index.n_neighbors
 
     def search(block: Block, span: Span) -> tuple[float, float, int]:
@@ -228,7 +257,8 @@ def _search(
 
     results = engine.map_rows(rows, search)
     sigma = sum(total for total, _, _ in results) / (n * K) or 1.0
-    _warn_of_distant_rows([farthest for _, *farthest in results], sigma, n, K)
+    if warn:
+        _warn_of_distant_rows([farthest for _, *farthest in results], sigma, n, K)
     return sigma
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec.rows import Block
+from ultraspec.spectral.choice import Choice
 from ultraspec.spectral.edges import Edges, new_edges
 from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.spectral.partition import Partition, partition_from_arrays
@@ -73,11 +74,14 @@ class Model(RowModel):
         Width of the affinity.
     partition : Partition
         Clusters of the embedding.
+    choice : Choice or None
+        Trees of the representatives, and the graphs that judge them, for other numbers of clusters.
     """
 
     index: RepresentativeIndex
     sigma: float
     partition: Partition
+    choice: Choice | None = None
 
     @property
     def members(self) -> Sequence[Model]:
@@ -94,9 +98,12 @@ class Model(RowModel):
 
     def arrays(self) -> Arrays:
         """Return the state as arrays, for files."""
-        return {**self.index.arrays(), "sigma": np.asarray(self.sigma), **self.partition.arrays()}
+        choice = {} if self.choice is None else self.choice.arrays()
+        return {**self.index.arrays(), "sigma": np.asarray(self.sigma), **self.partition.arrays(), **choice}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Model:
         """Restore a model from what `arrays` returned; other arrays are ignored."""
-        return cls(RepresentativeIndex.from_arrays(arrays), float(arrays["sigma"]), partition_from_arrays(arrays))
+        partition = partition_from_arrays(arrays)
+        choice = Choice.from_arrays(partition.spectrum, arrays)
+        return cls(RepresentativeIndex.from_arrays(arrays), float(arrays["sigma"]), partition, choice)

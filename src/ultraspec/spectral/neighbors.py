@@ -1,8 +1,12 @@
 """The K nearest representatives of rows (paper, section 3.1.2).
 
-The approximate search goes from coarse to fine. Representatives are grouped into about sqrt(p) rep-clusters, and each
-representative has a list of its K' nearest ones. For a row, the nearest rep-cluster is found, then the nearest
-representative in it (its *owner*), then the K nearest in the list of the owner: O(sqrt(p) + K') distances instead of p.
+The approximate search of the paper goes from coarse to fine. Representatives are grouped into about sqrt(p)
+rep-clusters, and each representative has a list of its K' nearest ones. For a row, the nearest rep-cluster is found,
+then the nearest representative in it (its *owner*), then the K nearest in the list of the owner: O(sqrt(p) + K')
+distances instead of p.
+
+`build_index` chooses: all representatives are searched while they are few. Of many, `ProbeIndex` searches those of the
+rep-clusters around the nearest one, which hardly ever misses a neighbour, at the speed of matrix products.
 """
 
 from __future__ import annotations
@@ -24,8 +28,12 @@ from ultraspec.rows import ArrayRows, Block
 from ultraspec.storage.cached import cached_attribute
 
 REP_CLUSTER_ITERATIONS = 20
+EXACT_REPRESENTATIVES = 4000  # up to this number, "auto" searches all representatives
 EXACT_LIST_REPRESENTATIVES = 4000  # beyond this number, lists of all representatives (6 p^2 bytes) outgrow the caches
+PROBES = 12  # rep-clusters whose representatives a row is compared with
 PRODUCT_ROWS = 2048  # rows per product with all representatives, a temporary of 8 MB at p = 1000
+PRODUCT_VALUES = 2**21  # values of a product with many representatives
+LIST_VALUES = 2**24  # distances in memory while lists of nearest representatives are made
 GRAM_FEATURES = 4096  # features per product of `nearest_lists`: sparse data may have as many as a vocabulary
 
 Ids = npt.NDArray[np.uint16]
@@ -47,7 +55,7 @@ class RepresentativeIndex:
     starts : ndarray of shape (z + 1,), int64
         Rep-cluster g has the representatives ``starts[g] .. starts[g + 1]``; none is empty.
     lists : ndarray of shape (p, L), uint16
-        Nearest representatives of each representative, itself first.
+        Nearest representatives of each representative, itself first; only itself if the search is exact.
     n_neighbors : int
         Number of nearest representatives of a row, K.
     exact : bool
@@ -87,16 +95,10 @@ class RepresentativeIndex:
         are at most p.
         """
         p = len(representatives)
-        rows = ArrayRows(representatives)
-        start = random_centers(rows, int(np.sqrt(p)), rng)
-        result = lloyd(RowPoints(rows), start, engine, max_iter=REP_CLUSTER_ITERATIONS)
-        order = np.argsort(result.labels, kind="stable")
-        used = np.flatnonzero(result.counts)
-        starts = np.concatenate([[0], np.cumsum(result.counts[used])]).astype(np.int64)
-        representatives = representatives[order]
+        representatives, centers, starts = _group(representatives, rng, engine)
         n_neighbors = min(n_neighbors, p)
-        lists = nearest_lists(representatives, min(p, neighborhood_factor * n_neighbors + 1))
-        return cls(representatives, result.means[used], starts, lists, n_neighbors, exact)
+        length = 1 if exact else min(p, neighborhood_factor * n_neighbors + 1)  # an exact search needs no lists
+        return cls(representatives, centers, starts, nearest_lists(representatives, length), n_neighbors, exact)
 
     def query(self, block: Block) -> tuple[Ids, Squares]:
         """Return the ids (n, K) of the nearest representatives, nearest first, and squared distances (n, K)."""
@@ -165,11 +167,15 @@ class RepresentativeIndex:
         table, half_norms = self._products
         slack = self._bound.slack
         error = rounding_bound(len(table))
-        for low in range(0, len(block), PRODUCT_ROWS):
-            part = slice(low, low + PRODUCT_ROWS)
+        everyone = np.arange(len(R), dtype=np.uint16)
+        step = max(1, min(PRODUCT_ROWS, PRODUCT_VALUES // len(R)))
+        for low in range(0, len(block), step):
+            part = slice(low, low + step)
             projected, norms = self._bound.project(block[part])
             products = projected @ table
-            search.search_products(block[part], R, products, half_norms, norms, slack, error, ids[part], sq[part])
+            search.search_products(
+                block[part], R, products, half_norms, norms, slack, error, everyone, ids[part], sq[part]
+            )
 
     def _query_sparse(self, block: Any, ids: Ids, sq: Squares) -> None:
         """Search for sparse rows, by products with all representatives and rep-cluster centres."""
@@ -244,12 +250,141 @@ class RepresentativeIndex:
     def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> RepresentativeIndex:
         """Restore an index from what `arrays` returned; other arrays are ignored."""
         parts = {name: arrays[name] for name in ("representatives", "centers", "starts", "lists")}
-        return cls(**parts, n_neighbors=int(arrays["n_neighbors"]), exact=bool(arrays["exact"]))
+        kind = RepresentativeIndex if len(parts["lists"]) == len(parts["representatives"]) else ProbeIndex
+        return kind(**parts, n_neighbors=int(arrays["n_neighbors"]), exact=bool(arrays["exact"]))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without derived tables, for pickles."""
         names = ("representatives", "centers", "starts", "lists", "n_neighbors", "exact")
         return {name: self.__dict__[name] for name in names}
+
+
+class ProbeIndex(RepresentativeIndex):
+    """Finds the K nearest of many representatives among those of the rep-clusters around the row.
+
+    The nearest rep-cluster g of a row is found, and the row is compared with all representatives of the `PROBES`
+    rep-clusters nearest to g, g itself among them. Rows that share g meet the same representatives, in one matrix
+    product. Its `lists` are of rep-clusters: shape (z, number of probes), itself first.
+    """
+
+    @classmethod
+    def probe(
+        cls,
+        representatives: npt.NDArray[np.float32],
+        n_neighbors: int,
+        rng: np.random.Generator,
+        engine: ThreadEngine,
+    ) -> ProbeIndex:
+        """Group representatives into rep-clusters, and list the nearest rep-clusters of each."""
+        representatives, centers, starts = _group(representatives, rng, engine)
+        lists = nearest_lists(centers, min(len(centers), PROBES))
+        sizes = np.diff(starts)[lists.astype(np.int64)].sum(axis=1)
+        return cls(representatives, centers, starts, lists, min(n_neighbors, int(sizes.min())), False)
+
+    def query_into(self, block: Block, ids: Ids, sq: Squares) -> None:
+        """Find the nearest representatives of dense rows, and write them to `ids` and `sq`."""
+        n = len(block)
+        groups = np.zeros(n, dtype=np.int32)  # nearest rep-cluster of each row
+        sq_center = np.empty(n, dtype=np.float32)
+        table, half_norms = self._center_products
+        norms = np.einsum("ij,ij->i", block, block)
+        products = block @ table
+        error = rounding_bound(block.shape[1])
+        bits = products.view(np.int32)
+        none = np.float32(0.0)
+        assign_dense_products(
+            block, self.centers, products, bits, half_norms, norms, none, error, groups, sq_center
+        )
+        order, runs = search.rows_by_key(groups, len(self.centers))
+        for g in np.flatnonzero(np.diff(runs)):
+            candidates, columns, halves = self._candidates(int(g))
+            step = max(1, PRODUCT_VALUES // len(candidates))
+            for low in range(runs[g], runs[g + 1], step):
+                rows = order[low : min(low + step, runs[g + 1])]
+                part = block[rows]
+                found = np.empty((len(rows), self.n_neighbors), dtype=np.uint16)
+                distances = np.empty((len(rows), self.n_neighbors), dtype=np.float32)
+                search.search_products(
+                    part,
+                    self.representatives,
+                    part @ columns,
+                    halves,
+                    norms[rows],
+                    none,
+                    error,
+                    candidates,
+                    found,
+                    distances,
+                )
+                ids[rows] = found
+                sq[rows] = distances
+
+    @property
+    def by_tiles(self) -> bool:
+        """Whether dense rows are searched in tiles: never."""
+        return False
+
+    def _candidates(self, group: int) -> tuple[Ids, npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Return the representatives to search for rows of a rep-cluster: ids, columns, half their squared lengths."""
+        known = self._tables.get(group)
+        if known is None:
+            near = np.sort(self.lists[group].astype(np.int64))
+            candidates = np.concatenate([np.arange(self.starts[g], self.starts[g + 1]) for g in near])
+            points = self.representatives[candidates]
+            halves = (0.5 * np.einsum("ij,ij->i", points, points, dtype=np.float64)).astype(np.float32)
+            known = candidates.astype(np.uint16), np.ascontiguousarray(points.T), halves
+            self._tables[group] = known
+        return known
+
+    @cached_attribute
+    def _tables(self) -> dict[int, Any]:
+        """Hold the candidates of the rep-clusters that were searched; threads may compute one twice, to no harm."""
+        return {}
+
+    @cached_attribute
+    def _center_products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Compute the rep-cluster centres as columns, and half their squared lengths."""
+        halves = 0.5 * np.einsum("ij,ij->i", self.centers, self.centers, dtype=np.float64)
+        return np.ascontiguousarray(self.centers.T), halves.astype(np.float32)
+
+
+def build_index(
+    representatives: npt.NDArray[np.float32],
+    n_neighbors: int,
+    neighborhood_factor: int,
+    neighbors: str,
+    sparse: bool,
+    rng: np.random.Generator,
+    engine: ThreadEngine,
+) -> RepresentativeIndex:
+    """Build the index for a parameter `neighbors`: "approx", "exact", or "auto".
+
+    "auto" searches all representatives up to `EXACT_REPRESENTATIVES`. Beyond, rows of few features, for which the search of
+    the paper is nearly exact, use that one; `sparse` rows are compared with all; others use `ProbeIndex`.
+    """
+    p, d = representatives.shape
+    if neighbors == "auto" and p > EXACT_REPRESENTATIVES and not sparse:
+        if d > FEW_FEATURES:
+            return ProbeIndex.probe(representatives, n_neighbors, rng, engine)
+        neighbors = "approx"
+    exact = neighbors != "approx"
+    return RepresentativeIndex.build(representatives, n_neighbors, neighborhood_factor, exact, rng, engine)
+
+
+def _group(
+    representatives: npt.NDArray[np.float32], rng: np.random.Generator, engine: ThreadEngine
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """Group representatives into floor(sqrt(p)) rep-clusters.
+
+    Return the representatives sorted by rep-cluster, the centres, and the first representative of each rep-cluster.
+    """
+    rows = ArrayRows(representatives)
+    start = random_centers(rows, int(np.sqrt(len(representatives))), rng)
+    result = lloyd(RowPoints(rows), start, engine, max_iter=REP_CLUSTER_ITERATIONS)
+    order = np.argsort(result.labels, kind="stable")
+    used = np.flatnonzero(result.counts)
+    starts = np.concatenate([[0], np.cumsum(result.counts[used])]).astype(np.int64)
+    return representatives[order], result.means[used], starts
 
 
 def rounding_bound(terms: int) -> np.float32:
@@ -259,19 +394,32 @@ def rounding_bound(terms: int) -> np.float32:
 
 def nearest_lists(points: npt.NDArray[np.float32], length: int) -> Ids:
     """Return the ids (p, length) of the nearest points of each point, itself first."""
+    p = len(points)
+    if length == 1:
+        return np.arange(p, dtype=np.uint16)[:, None]
+    step = max(1, LIST_VALUES // p)
+    return np.concatenate([_lists_of(points, low, min(low + step, p), length) for low in range(0, p, step)])
+
+
+def _lists_of(points: npt.NDArray[np.float32], low: int, high: int, length: int) -> Ids:
+    """Return the ids of the nearest points of the points ``low .. high``."""
     p, d = points.shape
-    gram = np.zeros((p, p))
-    for low in range(0, d, GRAM_FEATURES):
-        part = points[:, low : low + GRAM_FEATURES].astype(np.float64)
-        gram += part @ part.T
-    norms = np.diagonal(gram).copy()
-    sq = norms[:, None] - 2.0 * gram + norms
-    np.fill_diagonal(sq, -np.inf)  # each point comes first in its own list, also before equal points
+    gram = np.zeros((high - low, p))
+    norms = np.zeros(p)
+    for first in range(0, d, GRAM_FEATURES):
+        part = points[:, first : first + GRAM_FEATURES].astype(np.float64)
+        gram += part[low:high] @ part.T
+        norms += np.einsum("ij,ij->i", part, part)
+    if high - low == p:
+        norms = np.diagonal(gram).copy()  # rounded like the other entries
+    sq = norms[low:high, None] - 2.0 * gram + norms
+    # each point comes first in its own list, also before equal points
+    sq[np.arange(high - low), np.arange(low, high)] = -np.inf
     if length < p:
         # sorted by id before the stable sort by distance, so that ties are in the order of ids
         ids = np.argpartition(sq, length - 1, axis=1)[:, :length]
         ids.sort(axis=1)
     else:
-        ids = np.broadcast_to(np.arange(p), (p, p))
+        ids = np.broadcast_to(np.arange(p), sq.shape)
     order = np.argsort(np.take_along_axis(sq, ids, axis=1), axis=1, kind="stable")
     return np.ascontiguousarray(np.take_along_axis(ids, order, axis=1), dtype=np.uint16)

@@ -14,14 +14,20 @@ from ultraspec._checks import to_python
 class GraphOptions:
     """Parameters that define the graph of rows and representatives."""
 
-    n_representatives: int
+    n_representatives: Any  # an integer or "auto"
     n_neighbors: int
     selection: str
     candidate_factor: int
     neighbors: str
     neighborhood_factor: int
     metric: str
+    affinity: str
     regularization: float
+
+    @property
+    def row_power(self) -> float:
+        """Exponent of the degree of a row in its weight."""
+        return 0.5 if self.affinity == "robust" else 1.0
 
     @classmethod
     def of(cls, estimator: Any) -> GraphOptions:

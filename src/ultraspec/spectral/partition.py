@@ -59,6 +59,10 @@ class Partition(ABC):
     def keep(self, used: npt.NDArray[np.intp]) -> Partition:
         """Return a partition with the clusters `used` only, numbered from zero."""
 
+    @abstractmethod
+    def renumber(self, order: npt.NDArray[np.intp]) -> Partition:
+        """Return a partition that labels rows alike, but numbers cluster ``order[c]`` as c."""
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state as arrays, for files."""
         spectrum = self.spectrum
@@ -90,10 +94,14 @@ class CenterPartition(Partition):
         Eigenvectors, possibly more than are used.
     centers : ndarray of shape (k, k'), float32
         Centres of the clusters among the first k' vectors.
+    numbers : ndarray of shape (k,), int32, or None
+        Number of the cluster around each centre; None numbers them in the order of the centres. Centres themselves are
+        not reordered, because the order decides ties.
     """
 
     spectrum: Spectrum
     centers: Centers
+    numbers: Labels | None = None
 
     @property
     def n_clusters(self) -> int:
@@ -111,15 +119,22 @@ class CenterPartition(Partition):
         vectors, *table = self._tables
         buffers = lift_buffer(vectors), *score_buffer(table)
         kernels.label_embedded(edges.ids, edges.weights, vectors, *table, *buffers, labels)
-        return labels
+        return labels if self.numbers is None else self.numbers[labels]
 
     def keep(self, used: npt.NDArray[np.intp]) -> CenterPartition:
         """Return a partition with the clusters `used` only, numbered from zero."""
+        assert self.numbers is None
         return replace(self, centers=self.centers[used])
+
+    def renumber(self, order: npt.NDArray[np.intp]) -> CenterPartition:
+        """Return a partition that labels rows alike, but numbers cluster ``order[c]`` as c."""
+        numbers = np.argsort(order).astype(np.int32)
+        return replace(self, numbers=numbers if self.numbers is None else numbers[self.numbers])
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state as arrays, for files."""
-        return {**super().arrays(), "cluster_centers": self.centers}
+        arrays = {**super().arrays(), "cluster_centers": self.centers}
+        return arrays if self.numbers is None else {**arrays, "cluster_numbers": self.numbers}
 
     @cached_attribute
     def _tables(self) -> tuple[npt.NDArray[Any], ...]:
@@ -178,6 +193,10 @@ class VotePartition(Partition):
         groups[lost] = groups[kept[(unit[lost] @ unit[kept].T).argmax(axis=1)]]
         return replace(self, groups=groups, n_groups=int(used.size))
 
+    def renumber(self, order: npt.NDArray[np.intp]) -> VotePartition:
+        """Return a partition that labels rows alike, but numbers cluster ``order[c]`` as c."""
+        return replace(self, groups=np.argsort(order).astype(np.int32)[self.groups])
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state as arrays, for files."""
         arrays = {**super().arrays(), "groups": self.groups}
@@ -190,7 +209,7 @@ def partition_from_arrays(arrays: dict[str, npt.NDArray[Any]]) -> Partition:
     """Restore a partition from what its `arrays` returned; other arrays are ignored."""
     spectrum = Spectrum(arrays["eigenvalues"], arrays["vectors"], arrays["degrees"])
     if "cluster_centers" in arrays:
-        return CenterPartition(spectrum, arrays["cluster_centers"])
+        return CenterPartition(spectrum, arrays["cluster_centers"], arrays.get("cluster_numbers"))
     tree = Tree(arrays["merges"], arrays["heights"], arrays["masses"]) if "merges" in arrays else None
     return VotePartition(spectrum, arrays["groups"], int(arrays["groups"].max()) + 1, tree)
 
@@ -241,8 +260,13 @@ def score_facts(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Lab
     return nearest.astype(np.int32), np.stack(facts, axis=1).astype(np.float32)
 
 
-def label_all(edges: Edges | LazyEdges, partition: Partition, out: Any, engine: ThreadEngine) -> Partition:
-    """Write the label of every row to `out`, unless it is None; return the partition of the clusters that have rows."""
+def label_all(
+    edges: Edges | LazyEdges, partition: Partition, out: Any, engine: ThreadEngine
+) -> tuple[Partition, npt.NDArray[np.int64]]:
+    """Write the label of every row to `out`, unless it is None.
+
+    Return the partition of the clusters that have rows, and the number of rows of each.
+    """
 
     def run(part: Edges, span: Span) -> npt.NDArray[np.int64]:
         labels = partition.label(part)
@@ -250,26 +274,43 @@ def label_all(edges: Edges | LazyEdges, partition: Partition, out: Any, engine: 
             out[slice(*span)] = labels
         return np.bincount(labels, minlength=partition.n_clusters)
 
-    used = np.flatnonzero(sum(edges.map(run, engine)))
+    sizes = np.sum(edges.map(run, engine), axis=0)
+    used = np.flatnonzero(sizes)
     if used.size < partition.n_clusters:
         return label_all(edges, partition.keep(used), out, engine)
-    return partition
+    return partition, sizes
 
 
 def label_rows(edges: Edges | LazyEdges, partition: Partition, engine: ThreadEngine) -> tuple[Partition, Any]:
     """Label all rows; return the partition of the clusters that have rows, and the labels.
 
-    Labels are None if rows are on a cluster. Warn if clusters have no rows.
+    Clusters are numbered by size, the largest first. Labels are None if rows are on a cluster. Warn if clusters have no
+    rows.
     """
     labels = edges.allocate(np.int32)
-    used = label_all(edges, partition, labels, engine)
+    used, sizes = label_all(edges, partition, labels, engine)
     if used.n_clusters < partition.n_clusters:
         warn_user(
             f"Found {used.n_clusters} clusters instead of {partition.n_clusters}: the others have no rows. Raise "
             "n_representatives, or ask for fewer clusters.",
             ConvergenceWarning,
         )
+    order = np.argsort(-sizes, kind="stable")
+    if (np.diff(order) < 0).any():
+        used = used.renumber(order)
+        if labels is not None:
+            renumber_labels(labels, order, edges.blocks(), engine)
     return used, as_array(labels)
+
+
+def renumber_labels(labels: Any, order: npt.NDArray[np.intp], blocks: list[Span], engine: ThreadEngine) -> None:
+    """Replace the label ``order[c]`` of rows by c, in place."""
+    numbers = np.argsort(order).astype(labels.dtype)
+
+    def run(span: Span) -> None:
+        labels[slice(*span)] = numbers[labels[slice(*span)]]
+
+    engine.map(run, blocks)
 
 
 def embed_all(edges: Edges | LazyEdges, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:

@@ -9,19 +9,25 @@ scaled to unit length instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from ultraspec._kernels.projection import project_rows, project_sparse_rows
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Block, Rows, RowView, Span, ValuesTooLarge, ZeroRow, check_finite, sample_indices
+from ultraspec.rows import ArrayRows, Block, Rows, RowView, Span, ValuesTooLarge, ZeroRow, check_finite, sample_indices
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
 
+COMPONENTS = 50  # "auto" projects rows with more features on this number of principal components
+COMPONENT_ROWS = 10_000  # sampled rows that components are computed from
+COMPONENT_VALUES = 2**25  # values of that sample, at most
+SUBSPACE_ITERATIONS = 6
 MEDIAN_ROWS = 1000  # sampled rows that medians are computed from
+PREPARED_BYTES = 2**28  # rows whose float32 form is no larger may be preprocessed once and stored
 LARGEST = 2.0**50  # scaled coordinate: its square, summed over features, stays far below the float32 maximum
 LARGEST_RAW = 1e306  # raw value
 LEAST_SCALE = 2.0**-1000  # one over a smaller scale would be infinite
@@ -39,11 +45,17 @@ class Preprocessor:
         Subtracted from every row; zero for sparse data, which must stay sparse, and under cosine.
     scale : float
         A power of two that divides every value.
+    basis : ndarray of shape (n_features, q), float32, or None
+        Principal components, on which the moved and scaled rows are projected; None for rows of few features.
+    center : ndarray of shape (q,), float32, or None
+        Projection of the mean, subtracted from projected rows.
     """
 
     metric: str
     offset: npt.NDArray[np.float64]
     scale: float
+    basis: npt.NDArray[np.float32] | None = None
+    center: npt.NDArray[np.float32] | None = None
 
     @classmethod
     def fit(
@@ -54,6 +66,28 @@ class Preprocessor:
         engine: ThreadEngine,
         names: Sequence[str] | None = None,
         numbers: Numbers | None = None,
+        n_components: int | Literal["auto"] | None = None,
+    ) -> Preprocessor:
+        """Fit offset and scale, and principal components unless `n_components` is None, see `_fit_scale`."""
+        plain = cls._fit_scale(rows, metric, rng, engine, names, numbers)
+        if n_components is None:
+            return plain
+        q = COMPONENTS if n_components == "auto" else n_components
+        if rows.n_features <= q or rows.n_rows <= q:
+            return plain
+        n = min(COMPONENT_ROWS, max(2 * q, COMPONENT_VALUES // rows.n_features))
+        sample = plain.prepare(rows.take(sample_indices(rows.n_rows, n, rng)))
+        return replace(plain, **dict(zip(("basis", "center"), _principal_components(sample, q), strict=True)))
+
+    @classmethod
+    def _fit_scale(
+        cls,
+        rows: Rows,
+        metric: str,
+        rng: np.random.Generator,
+        engine: ThreadEngine,
+        names: Sequence[str] | None,
+        numbers: Numbers | None,
     ) -> Preprocessor:
         """Check all rows for NaN and infinity in one pass, and choose offset and scale.
 
@@ -97,11 +131,31 @@ class Preprocessor:
         scale = max(typical if typical > 0 else farthest, farthest / LARGEST)
         return cls(metric, offset, float(max(2.0 ** np.floor(np.log2(scale)), LEAST_SCALE)) if scale > 0 else 1.0)
 
+    @property
+    def projects(self) -> bool:
+        """Whether rows are projected, so that prepared rows are dense and have fewer features."""
+        return self.basis is not None
+
     def prepare(self, raw: Block, numbers: Numbers | None = None) -> Block:
         """Return float32 rows (a C-contiguous array, or CSR) of a finite raw block.
 
         The row `numbers` are for error messages.
         """
+        return self._project(self._prepare_unprojected(raw, numbers))
+
+    def _project(self, block: Block) -> Block:
+        """Project moved and scaled rows on the principal components, if there are any."""
+        if self.basis is None:
+            return block
+        out = np.empty((block.shape[0], self.basis.shape[1]), dtype=np.float32)
+        if scipy.sparse.issparse(block):
+            project_sparse_rows(block.indptr, block.indices, block.data, self.basis, out)
+        else:
+            project_rows(block, self.basis, out)
+        out -= self.center
+        return out
+
+    def _prepare_unprojected(self, raw: Block, numbers: Numbers | None) -> Block:
         if scipy.sparse.issparse(raw):
             if not self.offset.any():
                 return self._prepare_sparse(raw, numbers)
@@ -146,22 +200,27 @@ class Preprocessor:
         Rows that were fitted give the result of `prepare`, bit for bit.
         """
         with np.errstate(over="ignore"):
-            block = self.prepare(raw, numbers)
+            block = self._prepare_unprojected(raw, numbers)
         values = block.data if scipy.sparse.issparse(block) else block
         np.clip(values, -2 * LARGEST, 2 * LARGEST, out=values)
-        return block
+        return self._project(block)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return offset and scale, for files."""
-        return {"offset": self.offset, "scale": np.asarray(self.scale)}
+        """Return the state as arrays, for files."""
+        arrays = {"offset": self.offset, "scale": np.asarray(self.scale)}
+        if self.basis is not None and self.center is not None:
+            arrays |= {"basis": self.basis, "center": self.center}
+        return arrays
 
     @classmethod
     def from_arrays(cls, metric: str, arrays: dict[str, npt.NDArray[Any]]) -> Preprocessor:
         """Restore a preprocessor from what `arrays` returned."""
-        return cls(metric, arrays["offset"], float(arrays["scale"]))
+        return cls(metric, arrays["offset"], float(arrays["scale"]), arrays.get("basis"), arrays.get("center"))
 
     def restore(self, points: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        """Map points back to the coordinates of the user (under cosine: directions)."""
+        """Map points back to the coordinates of the user (under cosine: directions); projected ones, approximately."""
+        if self.basis is not None:
+            points = (points + self.center) @ self.basis.T
         return points.astype(np.float64) * self.scale + self.offset
 
 
@@ -171,10 +230,27 @@ class PreparedRows(RowView):
     def __init__(self, rows: Rows, space: Preprocessor) -> None:
         super().__init__(rows)
         self._space = space
+        if space.basis is not None:
+            self.n_features = space.basis.shape[1]
+            self.sparse = False
 
     def transform(self, block: Block, numbers: Numbers) -> Block:
         """Preprocess a block."""
         return self._space.prepare(block, numbers)
+
+
+def prepare_rows(rows: Rows, preprocessor: Preprocessor, engine: ThreadEngine) -> Rows:
+    """Return preprocessed rows: small dense rows are preprocessed now, others whenever a block is read."""
+    prepared = PreparedRows(rows, preprocessor)
+    if prepared.sparse or rows.remote or rows.n_rows * prepared.n_features * 4 > PREPARED_BYTES:
+        return prepared
+    array = np.empty((rows.n_rows, prepared.n_features), dtype=np.float32)
+
+    def fill(block: Block, span: Span) -> None:
+        array[slice(*span)] = block
+
+    engine.map_rows(prepared, fill)
+    return ArrayRows(array, in_memory=rows.in_memory)
 
 
 class UnseenRows(PreparedRows):
@@ -191,6 +267,24 @@ class UnseenRows(PreparedRows):
         """Check and preprocess a block."""
         check_finite(block, numbers, self._names)
         return self._space.prepare_new(block, numbers)
+
+
+def _principal_components(sample: Block, q: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return the first `q` principal components (d, q) of sampled rows, and the projection of their mean.
+
+    Subspace iteration with a few vectors more than wanted, which suits dense and sparse rows of any width: S' S X is
+    centred by subtracting n m (m' X) with the mean m.
+    """
+    n, d = sample.shape
+    mean = np.asarray(sample.mean(axis=0), dtype=np.float32).ravel()
+    basis = np.random.default_rng(0).standard_normal((d, min(d, q + 14))).astype(np.float32)
+    for _ in range(SUBSPACE_ITERATIONS):
+        image = sample.T @ (sample @ basis) - np.float32(n) * np.outer(mean, mean @ basis)
+        basis = np.linalg.qr(image)[0]
+    image = sample @ basis - mean @ basis
+    directions = np.linalg.eigh((image.T @ image).astype(np.float64))[1][:, ::-1][:, :q]
+    basis = np.ascontiguousarray(basis @ directions.astype(np.float32))
+    return basis, mean @ basis
 
 
 def _typical(deviations: npt.NDArray[np.float64]) -> float:

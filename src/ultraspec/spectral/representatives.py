@@ -9,9 +9,10 @@ from ultraspec.cluster.distance_bounds import ProjectionBound
 from ultraspec.cluster.kmeans import lloyd, random_centers
 from ultraspec.cluster.points import RowPoints
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Rows, sample_indices, subset
+from ultraspec.rows import ArrayRows, Rows, sample_indices, subset
 
 KMEANS_ITERATIONS = 10
+TWO_LEVEL_REPRESENTATIVES = 2000  # beyond this number, k-means runs in two levels: p^1.5 distances per row instead of p^2
 
 
 def count_representatives(n_rows: int, n_representatives: int, n_clusters: int, n_neighbors: int) -> int:
@@ -67,14 +68,53 @@ def _select(
     rows: Rows, p: int, selection: str, metric: str, rng: np.random.Generator, engine: ThreadEngine
 ) -> npt.NDArray[np.float32]:
     """Return random rows, or the centres of k-means that starts from them."""
-    selected = random_centers(rows, p, rng)
-    if selection != "random":
-        bound = ProjectionBound() if rows.sparse else ProjectionBound.fit(selected)
-        result = lloyd(RowPoints(rows, bound), selected, engine, max_iter=KMEANS_ITERATIONS)
-        selected = result.means[result.counts > 0]
+    if selection == "hybrid" and p > TWO_LEVEL_REPRESENTATIVES and not rows.sparse:
+        selected = _two_level_centers(rows.read(0, rows.n_rows), p, rng, engine)
+    else:
+        selected = random_centers(rows, p, rng)
+        if selection != "random":
+            selected = _kmeans_centers(rows, selected, engine)
     if metric == "cosine":
         selected = selected / np.maximum(np.linalg.norm(selected, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     return np.ascontiguousarray(_distinct(selected), dtype=np.float32)
+
+
+def _kmeans_centers(rows: Rows, start: npt.NDArray[np.float32], engine: ThreadEngine) -> npt.NDArray[np.float32]:
+    """Return the centres of a few iterations of k-means that have rows."""
+    bound = ProjectionBound() if rows.sparse else ProjectionBound.fit(start)
+    result = lloyd(RowPoints(rows, bound), start, engine, max_iter=KMEANS_ITERATIONS)
+    return result.means[result.counts > 0]
+
+
+def _two_level_centers(
+    X: npt.NDArray[np.float32], p: int, rng: np.random.Generator, engine: ThreadEngine
+) -> npt.NDArray[np.float32]:
+    """Divide the rows into sqrt(p) groups by k-means, and each group into its share of p clusters."""
+    rows = ArrayRows(np.ascontiguousarray(X))
+    groups = lloyd(
+        RowPoints(rows), random_centers(rows, int(np.sqrt(p)), rng), engine, max_iter=KMEANS_ITERATIONS
+    )
+    shares = _whole_shares(groups.counts, p)
+    order = np.argsort(groups.labels, kind="stable")
+    bounds = np.cumsum(groups.counts).astype(np.int64)
+    tasks = list(zip(np.split(order, bounds[:-1]), shares.tolist(), rng.spawn(len(shares)), strict=True))
+    alone = engine.within(engine.reporter, alone=True)
+
+    def divide(task: tuple[npt.NDArray[np.int64], int, np.random.Generator]) -> npt.NDArray[np.float32]:
+        members, k, chance = task
+        part = ArrayRows(rows.take(members))
+        return _kmeans_centers(part, random_centers(part, k, chance), alone)
+
+    return np.concatenate(engine.map(divide, [task for task in tasks if task[1]]))
+
+
+def _whole_shares(counts: npt.NDArray[np.float64], total: int) -> npt.NDArray[np.int64]:
+    """Divide `total` in proportion to `counts`, in whole numbers, by largest remainders; at least one for each group."""
+    exact = counts / counts.sum() * total
+    shares = np.floor(exact).astype(np.int64)
+    largest = np.argsort(shares - exact, kind="stable")
+    shares[largest[: total - shares.sum()]] += 1
+    return np.minimum(np.maximum(shares, 1), counts.astype(np.int64))
 
 
 def _distinct(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

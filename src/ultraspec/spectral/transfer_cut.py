@@ -13,19 +13,22 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 import scipy.sparse.csgraph
 import scipy.spatial.distance
 
 from ultraspec._checks import warn_user
 from ultraspec._kernels import graph as kernels
-from ultraspec._kernels.lapack import largest_eigenpairs
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span
 from ultraspec.spectral.edges import Edges, LazyEdges
+from ultraspec.spectral.eigenvectors import RegularizedMatrix, dense_eigenpairs, sparse_eigenpairs
 from ultraspec.spectral.options import GraphOptions
+from ultraspec.spectral.sparse_graph import PairSums
 
 KEPT_VECTORS = 60  # eigenvectors that models keep, for other numbers of clusters
+DENSE_REPRESENTATIVES = 2000  # up to this number, the affinity is a dense matrix and its eigenvectors are computed directly
+SPARSE_ENTRIES = 200  # cost of merging sparse graphs, in entries per representative
+NEAREST_ROWS = 2**22  # distances in memory when unused representatives look for the nearest used one
 
 ONE = np.ones(1)  # weight of every row
 
@@ -38,44 +41,58 @@ class Graph:
 
     Attributes
     ----------
-    affinity : ndarray of shape (p, p), float64
-        W = B' D_x^-1 B.
+    affinity : ndarray or csr_array of shape (p, p), float64
+        W = T' D_x^a T with the transition probabilities T and the degrees D_x of the rows: a = 1 gives B' D_x^-1 B, as
+        in the paper. Sparse for more than `DENSE_REPRESENTATIVES`; sums in a hash table while rows are added.
     counts : ndarray of shape (p,), float64
         Number of rows whose nearest representative it is.
     """
 
-    affinity: Floats
+    affinity: Any
     counts: Floats
 
     @classmethod
-    def empty(cls, p: int) -> Graph:
+    def empty(cls, p: int, *, sparse: bool = False) -> Graph:
         """Return a graph without rows."""
-        return cls(np.zeros((p, p)), np.zeros(p))
+        return cls(PairSums(p) if sparse else np.zeros((p, p)), np.zeros(p))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state as arrays, for a checkpoint."""
-        return {"affinity": self.affinity, "counts": self.counts}
+        W = self.affinity
+        if not scipy.sparse.issparse(W):
+            return {"affinity": W, "counts": self.counts}
+        return {"indptr": W.indptr, "indices": W.indices, "data": W.data, "counts": self.counts}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Graph:
         """Restore a graph from what `arrays` returned."""
-        return cls(arrays["affinity"], arrays["counts"])
+        if "affinity" in arrays:
+            return cls(arrays["affinity"], arrays["counts"])
+        p = len(arrays["counts"])
+        parts = arrays["data"], arrays["indices"], arrays["indptr"]
+        return cls(scipy.sparse.csr_array(parts, shape=(p, p)), arrays["counts"])
 
     def add(self, other: Graph) -> Graph:
         """Add the rows of another graph, in place."""
-        self.affinity += other.affinity
+        if isinstance(self.affinity, PairSums):
+            self.affinity.merge(other.affinity)
+        else:
+            self.affinity += other.affinity
         self.counts += other.counts
         return self
 
     def mirrored(self) -> Graph:
         """Fill the lower triangle, in place: kernels sum up the upper one only."""
+        if isinstance(self.affinity, PairSums):
+            self.affinity = self.affinity.matrix()
+            return self
         upper = np.triu(self.affinity, 1)
         self.affinity += upper.T
         return self
 
     def component_sizes(self) -> npt.NDArray[np.int64]:
         """Return the number of rows in each connected component, largest first."""
-        edges = scipy.sparse.csr_array(self.affinity > 0)
+        edges = scipy.sparse.csr_array(self.affinity != 0)
         n, labels = scipy.sparse.csgraph.connected_components(edges, directed=False)
         sizes = np.bincount(labels, weights=self.counts, minlength=n).astype(np.int64)
         is_used = np.bincount(labels, weights=self.affinity.diagonal(), minlength=n) > 0
@@ -106,30 +123,36 @@ class Spectrum:
         return rows / np.sqrt(np.einsum("ij,ij->i", rows, rows) + np.float32(1e-20))[:, None]
 
 
-def reduce_graph(edges: Edges | LazyEdges, p: int, rows: Rows, engine: ThreadEngine) -> Graph:
-    """Sum up the graph of the representatives over all rows.
+def reduce_graph(edges: Edges | LazyEdges, p: int, rows: Rows, engine: ThreadEngine, power: float = 1.0) -> Graph:
+    """Sum up the graph of the representatives over all rows, each weighted by its degree to the `power`.
 
     The weights of stored edges become transition probabilities in place.
     """
-    start = functools.partial(Graph.empty, p)
-    most_groups = _worthwhile_groups(len(edges) * edges.n_neighbors**2, p)
+    sparse = p > DENSE_REPRESENTATIVES
+    start = functools.partial(Graph.empty, p, sparse=sparse)
+    most_groups = _worthwhile_groups(len(edges) * edges.n_neighbors**2, p, sparse=sparse)
     if isinstance(edges, Edges):
 
         def add_stored(graph: Graph, span: Span) -> None:
-            _add_rows(graph, edges[slice(*span)])
+            _add_rows(graph, edges[slice(*span)], power)
 
         return engine.fold_runs(rows.runs(most_groups), start, add_stored, Graph.add).mirrored()
     find = edges.finder
 
     def add(graph: Graph, block: Block, span: Span) -> None:
-        _add_rows(graph, find(block, span))
+        _add_rows(graph, find(block, span), power)
 
     return engine.fold_rows(rows, start, add, Graph.add, most_groups=most_groups).mirrored()
 
 
-def _add_rows(graph: Graph, edges: Edges) -> None:
+def _add_rows(graph: Graph, edges: Edges, power: float) -> None:
     degrees = edges.weigh()
-    kernels.reduce_pairs(edges.ids, edges.weights, degrees, ONE, graph.affinity, graph.counts)
+    if power != 1.0:
+        degrees **= power
+    if isinstance(graph.affinity, PairSums):
+        graph.affinity.add_rows(edges.ids, edges.weights, degrees, ONE, graph.counts)
+    else:
+        kernels.reduce_pairs(edges.ids, edges.weights, degrees, ONE, graph.affinity, graph.counts)
 
 
 def sum_graph(
@@ -142,56 +165,72 @@ def sum_graph(
     return graph.mirrored()
 
 
-def _worthwhile_groups(n_pairs: int, p: int) -> int:
+def _worthwhile_groups(n_pairs: int, p: int, *, sparse: bool = False) -> int:
     """Return the number of partial graphs that are worth the cost of merging them."""
-    return 1 + n_pairs // (2 * p * p)
+    entries = SPARSE_ENTRIES * p if sparse else p * p
+    return 1 + n_pairs // (2 * entries)
 
 
 def transfer_cut(
-    graph: Graph, n_vectors: int, regularization: float, representatives: npt.NDArray[np.float32] | None = None
+    graph: Graph,
+    n_vectors: int,
+    regularization: float,
+    representatives: npt.NDArray[np.float32] | None = None,
+    engine: ThreadEngine | None = None,
 ) -> Spectrum:
     """Compute the leading eigenvectors of the graph of the representatives.
 
     Representatives without rows are left out of the eigenproblem, because their degree is zero. They get the vector of
     the nearest representative with rows, because a new row may be near them; `representatives` may be None if there
-    are none such. `regularization` connects the components of the graph by a weak edge between all pairs.
+    are none such. `regularization` connects the components of the graph by a weak edge between all pairs. `engine` runs
+    the products with a sparse graph.
     """
     W = graph.affinity
     used = np.flatnonzero(W.diagonal())
-    W = W[np.ix_(used, used)]
     p = len(used)
-    W += regularization * W.sum() / p / p  # tau times the mean degree, spread over p columns
-    roots = np.sqrt(W.sum(axis=1))
-    M = W / roots / roots[:, None]
     n_vectors = min(n_vectors, p)
-    values, V = _leading_eigenpairs(M, n_vectors)
+    if scipy.sparse.issparse(W):
+        assert engine is not None
+        values, V, roots, total = _cut_sparse(W[used][:, used], n_vectors, regularization, engine)
+    else:
+        values, V, roots, total = _cut_dense(W[np.ix_(used, used)], n_vectors, regularization)
     V = V * np.sign(V[np.abs(V).argmax(axis=0), np.arange(n_vectors)])  # the sign of an eigenvector is arbitrary
-    vectors = np.empty((len(graph.affinity), n_vectors), dtype=np.float32)
+    vectors = np.empty((len(graph.counts), n_vectors), dtype=np.float32)
     # The scale of the vectors is free, because lifted rows are scaled to unit length: bring it near one for float32.
-    vectors[used] = V / roots[:, None] * np.sqrt(W.sum())
+    vectors[used] = V / roots[:, None] * np.sqrt(total)
     unused = np.setdiff1d(np.arange(len(vectors)), used)
     if unused.size:
         assert representatives is not None
-        nearest = scipy.spatial.distance.cdist(representatives[unused], representatives[used]).argmin(axis=1)
-        vectors[unused] = vectors[used[nearest]]
-    return Spectrum(np.clip(values, 0.0, 1.0), vectors, graph.affinity.sum(axis=1))
+        vectors[unused] = vectors[used[_nearest(representatives[unused], representatives[used])]]
+    return Spectrum(np.clip(values, 0.0, 1.0), vectors, np.asarray(W.sum(axis=1)))
 
 
-def _leading_eigenpairs(M: Floats, n: int) -> tuple[Floats, Floats]:
-    """Return the `n` largest eigenvalues of a symmetric matrix, descending, and their eigenvectors.
+def _cut_dense(W: Floats, n_vectors: int, regularization: float) -> tuple[Floats, Floats, Floats, float]:
+    """Return eigenvalues and eigenvectors of a dense graph, square roots of degrees, the sum of degrees."""
+    p = len(W)
+    W += regularization * W.sum() / p / p  # tau times the mean degree, spread over p columns
+    roots = np.sqrt(W.sum(axis=1))
+    return *dense_eigenpairs(W / roots / roots[:, None], n_vectors), roots, W.sum()
 
-    The solver is a direct one, because eigenvalues may repeat. A larger matrix is solved in float32, which takes two
-    thirds of the time; one step of subspace iteration in float64 then restores full accuracy (to 1e-12).
-    """
-    p = len(M)
-    if 4 * n > p:
-        values, V = largest_eigenpairs(M, n)
-    else:
-        rough = largest_eigenpairs(M.astype(np.float32), n)[1]
-        Q = scipy.linalg.qr(M @ rough.astype(np.float64), mode="economic", check_finite=False)[0]
-        values, S = scipy.linalg.eigh(Q.T @ (M @ Q), check_finite=False)
-        V = Q @ S
-    return values[::-1], V[:, ::-1]
+
+def _cut_sparse(
+    W: Any, n_vectors: int, regularization: float, engine: ThreadEngine
+) -> tuple[Floats, Floats, Floats, float]:
+    """Return for a sparse graph what `_cut_dense` returns."""
+    p = W.shape[0]
+    degrees = np.asarray(W.sum(axis=1))
+    weight = regularization * degrees.sum() / p / p
+    roots = np.sqrt(degrees + weight * p)
+    S = scipy.sparse.diags_array(1.0 / roots)
+    matrix = RegularizedMatrix(scipy.sparse.csr_array(S @ W @ S), 1.0 / roots, weight)
+    return *sparse_eigenpairs(matrix, n_vectors, roots, engine), roots, float((roots**2).sum())
+
+
+def _nearest(points: npt.NDArray[np.float32], others: npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:
+    """Return the index of the nearest of `others` for each point, a few points at a time."""
+    step = max(1, NEAREST_ROWS // len(others))
+    parts = [points[low : low + step] for low in range(0, len(points), step)]
+    return np.concatenate([scipy.spatial.distance.cdist(part, others).argmin(axis=1) for part in parts])
 
 
 def lift(edges: Edges, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -215,7 +254,7 @@ def pad_lanes(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return np.ascontiguousarray(np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors)
 
 
-def warn_of_components(sizes: npt.NDArray[np.int64], n_clusters: int, options: GraphOptions) -> None:
+def warn_of_components(sizes: npt.NDArray[np.int64], n_clusters: int, options: GraphOptions, p: int) -> None:
     """Warn if the graph has more connected components, of `sizes` rows each, than there are clusters."""
     if len(sizes) <= n_clusters:
         return
@@ -228,7 +267,7 @@ def warn_of_components(sizes: npt.NDArray[np.int64], n_clusters: int, options: G
     warn_user(
         f"The graph has {len(sizes)} connected components (rows: {shown}; smallest {sizes[-1]:,}), more than the "
         f"{n_clusters} clusters. {consequence}. To change this, raise n_clusters if the components are real, "
-        f"raise n_neighbors (now {options.n_neighbors}) or lower n_representatives (now {options.n_representatives}) "
+        f"raise n_neighbors (now {options.n_neighbors}) or lower n_representatives (now {p}) "
         "to connect them, or drop outliers.",
         UserWarning,
     )
