@@ -17,10 +17,9 @@ from ultraspec._input import open_input
 from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.engines.threads import ThreadEngine, engine_for
 from ultraspec.rows import Rows, RowView, sample_indices, subset
-from ultraspec.spectral.candidates import LABELINGS, build_hierarchy
 from ultraspec.spectral.choice import POOL_ROWS, Choice, Pilot, build_choice, n_vectors_for, run_pilot
 from ultraspec.spectral.discretize import DISCRETIZATIONS, cluster_rows
-from ultraspec.spectral.edges import Edges, LazyEdges, connect, find_edges
+from ultraspec.spectral.edges import Edges, LazyEdges, connect, exact_edges, find_edges
 from ultraspec.spectral.embedding import stores_edges
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.n_clusters import choose_by_eigengap, choose_by_tree
@@ -329,6 +328,7 @@ class USPEC(RowEstimator):
                     options.n_neighbors,
                     options.neighborhood_factor,
                     options.neighbors,
+                    prepared.n_rows,
                     prepared.sparse,
                     rngs[2],
                 )
@@ -350,7 +350,13 @@ class USPEC(RowEstimator):
             with phase("graph"):  # section 3.1.3, the graph of the representatives
                 p = len(index.representatives)
                 graph = checkpoint.run(
-                    "graph", reduce_graph, edges, p, prepared, engine, options.row_power, restore=Graph.from_arrays
+                    "graph",
+                    reduce_graph,
+                    *exact_edges(edges, prepared, index, engine),
+                    p,
+                    engine,
+                    options.row_power,
+                    restore=Graph.from_arrays,
                 )
 
             with phase("eigenvectors"):  # section 3.1.3, the transfer cut
@@ -362,8 +368,9 @@ class USPEC(RowEstimator):
                 choice = None
                 if not on_rows:
                     number = int(seeds[3].generate_state(1)[0])
-                    own = engine.apply(build_hierarchy, graph, spectrum, n_clusters, LABELINGS, number)
-                    choice = engine.apply(build_choice, pilot, own, index, edges.sigma, n_clusters, number)
+                    choice = engine.apply(
+                        build_choice, pilot, graph, spectrum, index, edges.sigma, n_clusters, number
+                    )
                 if self.n_clusters == "auto":
                     n_clusters = self._choose_n_clusters(spectrum, choice)
                 division = self._divide(self.discretize, n_clusters, spectrum, choice, edges, seeds[3], engine)
@@ -396,12 +403,11 @@ class USPEC(RowEstimator):
         engine: ThreadEngine,
     ) -> Pilot:
         """Build the graphs of sampled rows that are needed, and return the number of representatives with them."""
-        n_judges = self.n_graphs - 1 if self.discretize == "auto" else 0
-        if n_judges == 0 and options.n_representatives != "auto":
-            p = count_representatives(
-                prepared.n_rows, options.n_representatives, n_clusters, options.n_neighbors
+        if self.discretize != "auto" and options.n_representatives != "auto":
+            return Pilot(
+                count_representatives(prepared.n_rows, options.n_representatives, n_clusters, options.n_neighbors)
             )
-            return Pilot([], p, None)
+        n_judges = self.n_graphs - 1
         pool = subset(prepared, sample_indices(prepared.n_rows, POOL_ROWS, np.random.default_rng(seed)))
         return engine.apply(run_pilot, pool, prepared.n_rows, n_clusters, n_judges, options, seed)
 

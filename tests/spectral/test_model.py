@@ -20,7 +20,7 @@ def made(request, engine):
     """Rows, their edges, and a model of them."""
     case = Case("clumps", 300, 40, 3, 4, 10, 0)
     index, edges, sigma = connected(case, engine, exact=False)
-    graph = reduce_graph(edges, case.p, ArrayRows(case.X), engine)
+    graph = reduce_graph(edges, ArrayRows(case.X), case.p, engine)
     spectrum = transfer_cut(graph, 8, 1e-3, index.representatives)
     if request.param == "centres":
         partition = CenterPartition(spectrum, spectrum.unit_rows(4)[:4])

@@ -36,7 +36,7 @@ def reduced(case, engine, step=64):
     """Transition edges and the graph of the library, and the oracle's B from the same neighbours."""
     index, edges, sigma = connected(case, engine)
     B = oracle.affinity(edges.ids, np.sqrt(edges.weights.astype(np.float64)), sigma, case.p)
-    graph = transfer_cut.reduce_graph(edges, case.p, Cut(case.n, step), engine)
+    graph = transfer_cut.reduce_graph(edges, Cut(case.n, step), case.p, engine)
     return index, edges, graph, B
 
 
@@ -82,7 +82,7 @@ def test_far_row_keeps_its_proportions(engine):
     ids = np.array([[0, 1], [1, 0], [2, 0]], dtype=np.uint16)
     distances = np.array([[1, 2], [0.5, 1], [300, 301]])
     edges = Edges(ids, (distances**2).astype(np.float32), sigma=2.0)
-    graph = transfer_cut.reduce_graph(edges, 3, Cut(3, 3), engine)
+    graph = transfer_cut.reduce_graph(edges, Cut(3, 3), 3, engine)
     B = oracle.affinity(ids, distances, 2.0, 3)
     assert np.exp(-(distances[2] ** 2) / 8).max() == 0.0
     assert B[2].sum() == pytest.approx(oracle.EPS)
@@ -96,7 +96,7 @@ def test_component_sizes(engine):
     ids = np.array([[0, 1]] * 4 + [[1, 2]] * 3 + [[3, 3]] * 2 + [[5, 6]] * 6, dtype=np.uint16)
     ids[7:9] = [3, 4]
     edges = Edges(ids, np.tile(np.array([0.25, 1.0], dtype=np.float32), (len(ids), 1)))
-    graph = transfer_cut.reduce_graph(edges, 8, Cut(len(ids), 4), engine)
+    graph = transfer_cut.reduce_graph(edges, Cut(len(ids), 4), 8, engine)
     assert graph.component_sizes().tolist() == [7, 6, 2]
     assert graph.counts.tolist() == [4, 3, 0, 2, 0, 6, 0, 0]
 

@@ -226,7 +226,7 @@ def run_member(
         if buffer is not None and isinstance(edges, Edges):
             buffer.edges = edges
     with phase("graph"):
-        reduced = reduce_graph(edges, len(R), rows, engine)
+        reduced = reduce_graph(edges, rows, len(R), engine)
     with phase("eigenvectors"):
         spectrum = engine.call(transfer_cut, reduced, k, graph.regularization, index.representatives)
     with phase("labels"):

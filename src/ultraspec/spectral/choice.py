@@ -19,17 +19,19 @@ from ultraspec._kernels.agreement import vote
 from ultraspec.cluster.points import FEW_FEATURES, Labels
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, sample_indices
-from ultraspec.spectral.candidates import CANDIDATES, JUDGE_LABELINGS, Hierarchy, build_hierarchy
+from ultraspec.spectral.candidates import CANDIDATES, JUDGE_LABELINGS, LABELINGS, Hierarchy, build_hierarchy
 from ultraspec.spectral.edges import Edges, connect, new_edges
 from ultraspec.spectral.neighbors import RepresentativeIndex, build_index
 from ultraspec.spectral.options import GraphOptions
 from ultraspec.spectral.representatives import count_representatives, select_representatives
 from ultraspec.spectral.transfer_cut import KEPT_VECTORS, Graph, Spectrum, reduce_graph, transfer_cut
 
-POOL_ROWS = 60_000  # sampled rows that judging graphs are built from
+POOL_ROWS = 50_000  # sampled rows that judging graphs are built from
 COMMON_ROWS = 6_000  # of them, on which clusterings are compared
-LADDER = 1000, 3000, 10_000  # numbers of representatives of ever finer graphs
-WELL_CONNECTED = 0.87  # a graph is made finer while its 60th eigenvalue is below: beyond, it falls into fragments
+COARSE, MEDIUM, FINE = 1000, 3000, 10_000  # numbers of representatives
+WELL_CONNECTED = 0.9  # a medium graph pays if the 60th eigenvalue of a coarse one is below
+VERY_WELL_CONNECTED = 0.78  # a fine graph pays if it is below; otherwise it falls into fragments
+IN_AGREEMENT = 0.95  # coarse graphs that agree so much need no finer one
 REPRESENTATIVES_PER_CLUSTER = 10  # of the graph whose clusters are reported, and fewer of the others
 JUDGE_REPRESENTATIVES_PER_CLUSTER = 4
 
@@ -62,19 +64,12 @@ class SmallGraph:
         """Run the phases of U-SPEC up to the eigenvectors."""
         rngs = [np.random.default_rng(each) for each in seed.spawn(2)]
         R = select_representatives(rows, p, "hybrid", options.candidate_factor, options.metric, rngs[0], engine)
-        index = build_index(
-            R, options.n_neighbors, options.neighborhood_factor, options.neighbors, rows.sparse, rngs[1], engine
-        )
+        search = options.n_neighbors, options.neighborhood_factor, options.neighbors
+        index = build_index(R, *search, rows.n_rows, rows.sparse, rngs[1], engine)
         edges = connect(rows, index, engine, affinity=options.affinity)
-        graph = reduce_graph(edges, len(R), rows, engine, options.row_power)
+        graph = reduce_graph(edges, rows, len(R), engine, options.row_power)
         spectrum = transfer_cut(graph, n_vectors, options.regularization, index.representatives, engine)
         return cls(index, edges.sigma, graph, spectrum)
-
-    @property
-    def is_well_connected(self) -> bool:
-        """Whether a finer graph is worth trying."""
-        values = self.spectrum.eigenvalues
-        return len(values) >= KEPT_VECTORS and bool(values[KEPT_VECTORS - 1] < WELL_CONNECTED)
 
 
 @dataclass(frozen=True)
@@ -89,6 +84,15 @@ class Judge:
         labels = np.empty(len(self.edges), dtype=np.int32)
         vote(self.edges.ids, self.edges.weights, groups, labels)
         return labels
+
+    def label_all(self, n_clusters: int, engine: ThreadEngine) -> list[Labels]:
+        """Label the common rows by each candidate."""
+        return [self.label(cut(self.hierarchy, n_clusters, engine)) for cut in CANDIDATES.values()]
+
+
+def agreement(labels: Labels, others: Sequence[Labels]) -> float:
+    """Return the mean adjusted Rand index of a clustering with others."""
+    return float(np.mean([metrics.ari(labels, other) for other in others]))
 
 
 @dataclass(frozen=True)
@@ -113,15 +117,8 @@ class Choice:
         Of equal ones, trees come before k-means.
         """
         groups = {name: self.own.hierarchy.cut(name, n_clusters, engine) for name in CANDIDATES}
-        others = [
-            judge.label(CANDIDATES[name](judge.hierarchy, n_clusters, engine))
-            for judge in self.judges
-            for name in CANDIDATES
-        ]
-        agreements = {
-            name: float(np.mean([metrics.ari(self.own.label(each), other) for other in others]))
-            for name, each in groups.items()
-        }
+        others = [labels for judge in self.judges for labels in judge.label_all(n_clusters, engine)]
+        agreements = {name: agreement(self.own.label(each), others) for name, each in groups.items()}
         ranked = dict(sorted(agreements.items(), key=lambda item: -item[1]))
         return groups[next(iter(ranked))], ranked
 
@@ -175,21 +172,21 @@ def n_vectors_for(n_clusters: int) -> int:
 
 @dataclass(frozen=True)
 class Pilot:
-    """What the graphs of sampled rows tell: the judges, and the number of representatives of the graph of all rows.
+    """What coarse graphs of sampled rows tell.
 
     Attributes
     ----------
-    judges : list of SmallGraph
-        Graphs of the sample.
     n_representatives : int
-        Number of representatives, p.
+        Number of representatives of the graph of all rows, p.
+    judges : list of Judge
+        Graphs that judge its clusters.
     common : block of rows
         Rows on which clusterings are compared.
     """
 
-    judges: Sequence[SmallGraph]
     n_representatives: int
-    common: Any
+    judges: Sequence[Judge] = ()
+    common: Any = None
 
 
 def run_pilot(
@@ -201,11 +198,7 @@ def run_pilot(
     seed: np.random.SeedSequence,
     engine: ThreadEngine,
 ) -> Pilot:
-    """Build graphs of sampled rows that judge clusterings, and find the number of representatives.
-
-    For few features, the smallest number of `LADDER` is enough. For more, graphs become finer while they stay well
-    connected: each representative stands for fewer rows, until the graph falls into fragments. The graphs of this
-    search are judges, too.
+    """Build coarse graphs of sampled rows, which judge clusterings, and choose the number of representatives.
 
     Parameters
     ----------
@@ -216,7 +209,7 @@ def run_pilot(
     n_clusters : int
         Number of clusters.
     n_judges : int
-        Number of graphs that judge; 0 if only the number of representatives is needed.
+        Number of graphs that judge.
     options : GraphOptions
         Parameters of the graphs.
     seed : SeedSequence
@@ -224,44 +217,69 @@ def run_pilot(
     engine : ThreadEngine
         Runs the passes.
     """
-    auto = options.n_representatives == "auto"
-    asked = LADDER[0] if auto else min(LADDER[0], options.n_representatives)
-    smallest = max(asked, min(JUDGE_REPRESENTATIVES_PER_CLUSTER * n_clusters, LADDER[-1]))
-    sizes = [count_representatives(pool.n_rows, smallest, n_clusters, options.n_neighbors)]
-    seeds = seed.spawn(max(n_judges, 2))
-    n_vectors = n_vectors_for(n_clusters)
-    climbs = auto and pool.n_features > FEW_FEATURES
-    graphs = []
-    for number in range(max(n_judges, 2 if climbs else 0)):
-        p = sizes[-1] if number == 1 else sizes[0]
-        graphs.append(SmallGraph.build(pool, p, n_vectors, options, seeds[number], engine))
-        if climbs and number == len(sizes) - 1 < 2:
-            climbs = graphs[-1].is_well_connected and sizes[-1] < _rung(number + 1, n_rows)
-            if climbs:
-                sizes.append(_rung(number + 1, n_rows))
-            elif n_judges == 0:
-                break
+    asked = COARSE if options.n_representatives == "auto" else min(COARSE, options.n_representatives)
+    asked = max(asked, min(JUDGE_REPRESENTATIVES_PER_CLUSTER * n_clusters, FINE))
+    p = count_representatives(pool.n_rows, asked, n_clusters, options.n_neighbors)
+    seeds = seed.spawn(n_judges + 1)
     common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, np.random.default_rng(seeds[0])))
-    if not auto:
-        p = options.n_representatives
+    alone = engine.within(engine.reporter, alone=True)
+
+    def build(chance: np.random.SeedSequence) -> Judge:
+        graph = SmallGraph.build(pool, p, n_vectors_for(n_clusters), options, chance, alone)
+        number = int(chance.generate_state(1)[0])
+        hierarchy = build_hierarchy(graph.graph, graph.spectrum, n_clusters, JUDGE_LABELINGS, number, alone)
+        return Judge(hierarchy, new_edges(common, graph.index, graph.sigma))
+
+    judges = engine.map(build, seeds[1:])
+    if options.n_representatives == "auto":
+        p = auto_representatives(judges, p, n_rows, pool.n_features, n_clusters, engine)
     else:
-        p = max(sizes[-1], min(REPRESENTATIVES_PER_CLUSTER * n_clusters, LADDER[-1], n_rows // 3))
-    return Pilot(graphs[:n_judges], p, common)
+        p = count_representatives(n_rows, options.n_representatives, n_clusters, options.n_neighbors)
+    return Pilot(p, judges, common)
 
 
-def _rung(number: int, n_rows: int) -> int:
-    """Return the number of representatives of a rung: at most a third of the rows, half of them for the last one."""
-    return min(LADDER[number], n_rows // (2 if number == len(LADDER) - 1 else 3))
+def auto_representatives(
+    judges: Sequence[Judge], p: int, n_rows: int, n_features: int, n_clusters: int, engine: ThreadEngine
+) -> int:
+    """Choose the number of representatives, given coarse graphs with `p` of them.
+
+    Few features need no finer graph. For more, a finer graph pays if the coarse ones disagree, and if they are well
+    connected: their leading eigenvalues fall quickly. Otherwise the finer graph would fall into fragments, because each
+    representative stands for few rows.
+    """
+    if n_features > FEW_FEATURES:
+        values = np.mean([judge.hierarchy.spectrum.eigenvalues[:KEPT_VECTORS][-1] for judge in judges])
+        finer = p
+        if values < VERY_WELL_CONNECTED:
+            finer = min(FINE, n_rows // 2)
+        elif values < WELL_CONNECTED:
+            finer = min(MEDIUM, n_rows // 3)
+        if finer > p and not _agree(judges, n_clusters, engine):
+            p = finer
+    return max(p, min(REPRESENTATIVES_PER_CLUSTER * n_clusters, FINE, n_rows // 3))
+
+
+def _agree(judges: Sequence[Judge], n_clusters: int, engine: ThreadEngine) -> bool:
+    """Return whether the first graph has clusters that agree with those of all others."""
+    first, *others = (judge.label_all(n_clusters, engine) for judge in judges)
+    rest = [labels for each in others for labels in each]
+    return max(agreement(labels, rest) for labels in first) >= IN_AGREEMENT
 
 
 def build_choice(
-    pilot: Pilot, own: Hierarchy, index: RepresentativeIndex, sigma: float, n_clusters: int, seed: int, engine: ThreadEngine
+    pilot: Pilot,
+    graph: Graph,
+    spectrum: Spectrum,
+    index: RepresentativeIndex,
+    sigma: float,
+    n_clusters: int,
+    seed: int,
+    engine: ThreadEngine,
 ) -> Choice:
-    """Build the hierarchies of the judges, and find the edges of the common rows to all graphs."""
-    judges = []
-    for number, each in enumerate(pilot.judges):
-        hierarchy = build_hierarchy(
-            each.graph, each.spectrum, n_clusters, JUDGE_LABELINGS, seed + number + 1, engine
-        )
-        judges.append(Judge(hierarchy, new_edges(pilot.common, each.index, each.sigma)))
-    return Choice(Judge(own, new_edges(pilot.common, index, sigma)), judges)
+    """Build the trees of the graph of all rows, and find the edges of the common rows to it."""
+    own = build_hierarchy(graph, spectrum, n_clusters, LABELINGS, seed, engine)
+    if pilot.common is None:
+        edges = Edges.empty(0, index.n_neighbors)
+    else:
+        edges = new_edges(pilot.common, index, sigma)
+    return Choice(Judge(own, edges), pilot.judges)

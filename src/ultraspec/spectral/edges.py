@@ -17,8 +17,8 @@ import numpy.typing as npt
 from ultraspec._checks import warn_user
 from ultraspec._kernels import graph as kernels
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Block, Rows, Span, allocate_rows, cut_span, sample_indices, stays_in_memory
-from ultraspec.spectral.neighbors import RepresentativeIndex
+from ultraspec.rows import Block, Rows, Span, allocate_rows, cut_span, sample_indices, stays_in_memory, subset
+from ultraspec.spectral.neighbors import ROWS_PER_REPRESENTATIVE, ProbeIndex, RepresentativeIndex
 from ultraspec.storage.spool import Spool
 
 BLOCK_ROWS = 32768
@@ -26,6 +26,7 @@ SMALL_BLOCK_EDGES = 2**16
 MOST_WIDENED = 1.25  # factor by which a few distant rows may widen sigma; scores fall from here on
 LEAST_OTHER_ROWS = 100  # among fewer rows, one is a notable share in any case
 MEDIAN_ROWS = 2**14  # rows whose distances give the median
+GRAPH_VALUES = 2**25  # values of the rows that a graph is built from if not all are searched exactly, at most
 MEDIAN_FACTOR = 0.7  # sigma in units of the median distance
 
 Floats = npt.NDArray[np.float64]
@@ -210,28 +211,57 @@ def connect(
         The edges; stored ones have squared distances as weights. A warning says if a few distant rows make the mean
         distance too large for all others.
     """
-    median = robust_sigma(rows, index) if affinity == "robust" else None
+    robust = affinity == "robust"
     if stored:
         shape = (rows.n_rows, index.n_neighbors)
         edges = out if out is not None and out.ids.shape == shape else Edges.empty(*shape)
-        mean = _search(rows, index, engine, edges, None, warn=median is None)
-        return replace(edges, sigma=mean if median is None else median)
+        mean = _search(rows, index, engine, edges, None, warn=not robust)
+        return replace(edges, sigma=_robust_sigma(edges.weights[_sample(rows)]) if robust else mean)
     ids = None
     if index.by_tiles and not rows.remote and not rows.sparse:
         ids = Spool.if_space(rows.n_rows * index.n_neighbors, np.uint16)
-    if ids is None and median is not None:
-        return LazyEdges(rows, index, median)
-    mean = _search(rows, index, engine, None, ids, warn=median is None)
-    return LazyEdges(rows, index, mean if median is None else median, ids)
+    if ids is not None or not robust:
+        sigma = _search(rows, index, engine, None, ids, warn=not robust)
+    if robust:
+        sq = rows.gather(_sample(rows), functools.partial(_squares, index))
+        sigma = _robust_sigma(np.concatenate(sq))
+    return LazyEdges(rows, index, sigma, ids)
 
 
-def robust_sigma(rows: Rows, index: RepresentativeIndex) -> float:
-    """Return 0.7 times the median distance of rows to their K nearest representatives, zeros left out.
+def exact_edges(
+    edges: Edges | LazyEdges, rows: Rows, index: RepresentativeIndex, engine: ThreadEngine
+) -> tuple[Edges | LazyEdges, Rows]:
+    """Return the edges that the graph is built from, and their rows: all of them, if their search is accurate.
 
-    The median is that of a sample of rows. A few distant rows do not change it, but they may change the mean.
+    `ProbeIndex` misses some neighbours, which labels bear but a graph does not: a sample of rows is searched exactly.
     """
-    sample = sample_indices(rows.n_rows, MEDIAN_ROWS, np.random.default_rng(0))
-    sq = np.concatenate(rows.gather(sample, functools.partial(_squares, index)))
+    if not isinstance(index, ProbeIndex):
+        return edges, rows
+    n = min(ROWS_PER_REPRESENTATIVE * len(index.representatives), GRAPH_VALUES // rows.n_features)
+    sample = subset(rows, sample_indices(rows.n_rows, n, np.random.default_rng(0)))
+    exact = engine.apply(connect_exactly, sample, index.exact_twin(), edges.sigma)
+    if isinstance(edges, Edges):
+        edges.map(lambda part, span: part.weigh(), engine)  # noqa: ARG005  as summing up the graph does for its edges
+    return exact, sample
+
+
+def connect_exactly(rows: Rows, index: RepresentativeIndex, sigma: float, engine: ThreadEngine) -> Edges:
+    """Find the edges of rows in memory to the representatives of an index."""
+    edges = Edges.empty(rows.n_rows, index.n_neighbors)
+    _search(rows, index, engine, edges, None, warn=False)
+    return replace(edges, sigma=sigma)
+
+
+def _sample(rows: Rows) -> npt.NDArray[np.int64]:
+    """Return the rows whose distances give the median."""
+    return sample_indices(rows.n_rows, MEDIAN_ROWS, np.random.default_rng(0))
+
+
+def _robust_sigma(sq: npt.NDArray[np.float32]) -> float:
+    """Return 0.7 times the median of distances, given their squares; zeros are left out.
+
+    A few distant rows do not change the median, but they may change the mean.
+    """
     positive = sq[sq > 0]
     return MEDIAN_FACTOR * float(np.sqrt(np.median(positive))) if positive.size else 1.0
 

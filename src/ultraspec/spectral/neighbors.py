@@ -5,8 +5,9 @@ rep-clusters, and each representative has a list of its K' nearest ones. For a r
 then the nearest representative in it (its *owner*), then the K nearest in the list of the owner: O(sqrt(p) + K')
 distances instead of p.
 
-`build_index` chooses: all representatives are searched while they are few. Of many, `ProbeIndex` searches those of the
-rep-clusters around the nearest one, which hardly ever misses a neighbour, at the speed of matrix products.
+`build_index` chooses: all representatives are searched while they or the rows are few. Otherwise `ProbeIndex` searches
+those of the rep-clusters around the nearest one, at the speed of matrix products. It finds 97 % of the neighbours, which
+is enough to label rows, but a graph must be exact: it is built from some rows by the `exact_twin` of the index.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ultraspec.storage.cached import cached_attribute
 
 REP_CLUSTER_ITERATIONS = 20
 EXACT_REPRESENTATIVES = 4000  # up to this number, "auto" searches all representatives
+ROWS_PER_REPRESENTATIVE = 20  # up to this number of rows for each representative, "auto" searches all of them, too
 EXACT_LIST_REPRESENTATIVES = 4000  # beyond this number, lists of all representatives (6 p^2 bytes) outgrow the caches
 PROBES = 12  # rep-clusters whose representatives a row is compared with
 PRODUCT_ROWS = 2048  # rows per product with all representatives, a temporary of 8 MB at p = 1000
@@ -168,11 +170,12 @@ class RepresentativeIndex:
         slack = self._bound.slack
         error = rounding_bound(len(table))
         everyone = np.arange(len(R), dtype=np.uint16)
-        step = max(1, min(PRODUCT_ROWS, PRODUCT_VALUES // len(R)))
+        step = max(1, min(PRODUCT_ROWS, PRODUCT_VALUES // len(R), len(block)))
+        buffer = np.empty((step, len(R)), dtype=np.float32)  # one for all products: new memory is slow to write to
         for low in range(0, len(block), step):
             part = slice(low, low + step)
             projected, norms = self._bound.project(block[part])
-            products = projected @ table
+            products = np.matmul(projected, table, out=buffer[: len(projected)])
             search.search_products(
                 block[part], R, products, half_norms, norms, slack, error, everyone, ids[part], sq[part]
             )
@@ -288,26 +291,26 @@ class ProbeIndex(RepresentativeIndex):
         sq_center = np.empty(n, dtype=np.float32)
         table, half_norms = self._center_products
         norms = np.einsum("ij,ij->i", block, block)
-        products = block @ table
+        to_centers = block @ table
         error = rounding_bound(block.shape[1])
-        bits = products.view(np.int32)
         none = np.float32(0.0)
-        assign_dense_products(
-            block, self.centers, products, bits, half_norms, norms, none, error, groups, sq_center
-        )
+        bits = to_centers.view(np.int32)
+        assign_dense_products(block, self.centers, to_centers, bits, half_norms, norms, none, error, groups, sq_center)
         order, runs = search.rows_by_key(groups, len(self.centers))
+        buffer = np.empty(PRODUCT_VALUES, dtype=np.float32)  # one for all products: new memory is slow to write to
         for g in np.flatnonzero(np.diff(runs)):
             candidates, columns, halves = self._candidates(int(g))
-            step = max(1, PRODUCT_VALUES // len(candidates))
+            step = PRODUCT_VALUES // len(candidates)
             for low in range(runs[g], runs[g + 1], step):
                 rows = order[low : min(low + step, runs[g + 1])]
                 part = block[rows]
+                products = buffer[: len(rows) * len(candidates)].reshape(len(rows), len(candidates))
                 found = np.empty((len(rows), self.n_neighbors), dtype=np.uint16)
                 distances = np.empty((len(rows), self.n_neighbors), dtype=np.float32)
                 search.search_products(
                     part,
                     self.representatives,
-                    part @ columns,
+                    np.matmul(part, columns, out=products),
                     halves,
                     norms[rows],
                     none,
@@ -318,6 +321,11 @@ class ProbeIndex(RepresentativeIndex):
                 )
                 ids[rows] = found
                 sq[rows] = distances
+
+    def exact_twin(self) -> RepresentativeIndex:
+        """Return an index of the same representatives that searches all of them."""
+        lists = nearest_lists(self.representatives, 1)
+        return RepresentativeIndex(self.representatives, self.centers, self.starts, lists, self.n_neighbors, True)
 
     @property
     def by_tiles(self) -> bool:
@@ -353,6 +361,7 @@ def build_index(
     n_neighbors: int,
     neighborhood_factor: int,
     neighbors: str,
+    n_rows: int,
     sparse: bool,
     rng: np.random.Generator,
     engine: ThreadEngine,
@@ -360,13 +369,14 @@ def build_index(
     """Build the index for a parameter `neighbors`: "approx", "exact", or "auto".
 
     "auto" searches all representatives up to `EXACT_REPRESENTATIVES`. Beyond, rows of few features, for which the search of
-    the paper is nearly exact, use that one; `sparse` rows are compared with all; others use `ProbeIndex`.
+    the paper is nearly exact, use that one. Others are compared with all if they are `sparse`, or if `n_rows` is small;
+    otherwise `ProbeIndex` is used.
     """
     p, d = representatives.shape
     if neighbors == "auto" and p > EXACT_REPRESENTATIVES and not sparse:
-        if d > FEW_FEATURES:
+        if d > FEW_FEATURES and n_rows > ROWS_PER_REPRESENTATIVE * p:
             return ProbeIndex.probe(representatives, n_neighbors, rng, engine)
-        neighbors = "approx"
+        neighbors = "approx" if d <= FEW_FEATURES else "exact"
     exact = neighbors != "approx"
     return RepresentativeIndex.build(representatives, n_neighbors, neighborhood_factor, exact, rng, engine)
 

@@ -123,7 +123,7 @@ class Spectrum:
         return rows / np.sqrt(np.einsum("ij,ij->i", rows, rows) + np.float32(1e-20))[:, None]
 
 
-def reduce_graph(edges: Edges | LazyEdges, p: int, rows: Rows, engine: ThreadEngine, power: float = 1.0) -> Graph:
+def reduce_graph(edges: Edges | LazyEdges, rows: Rows, p: int, engine: ThreadEngine, power: float = 1.0) -> Graph:
     """Sum up the graph of the representatives over all rows, each weighted by its degree to the `power`.
 
     The weights of stored edges become transition probabilities in place.
