@@ -49,6 +49,7 @@ PAPER_GRAPH = {  # parameters of the paper, for U-SPEC and the members of U-SENC
     "affinity": "paper",
     "regularization": 0.0,
 }
+CLUSTERS_IF_AUTO = 10  # number of clusters that n_clusters="auto" is taken for when graphs are judged
 WITHOUT_EFFECT = ("random_state", "n_jobs", "verbose", "checkpoint")  # on labels, or compared separately
 
 
@@ -281,6 +282,7 @@ class USPEC(RowEstimator):
         options = GraphOptions.of(self)
         on_rows = self.discretize == "kmeans"
         n_vectors = max(KEPT_VECTORS, n_clusters + 1) if on_rows else n_vectors_for(n_clusters)
+        expected = CLUSTERS_IF_AUTO if self.n_clusters == "auto" else n_clusters
         with self._open_run(rows, self._describe()) as (engine, checkpoint, seed):
             phase = engine.reporter.phase
             seeds = seed.spawn(5)
@@ -306,7 +308,7 @@ class USPEC(RowEstimator):
                     prepared = prepare_rows(graph_rows, preprocessor, engine)
 
             with phase("pilot"):  # other graphs, of sampled rows: how fine should the graph be, and who judges it
-                pilot = self._run_pilot(prepared, n_clusters, options, seeds[4], engine)
+                pilot = self._run_pilot(prepared, expected, options, seeds[4], engine)
 
             with phase("representatives"):  # section 3.1.1
                 representatives = checkpoint.run(
@@ -369,7 +371,7 @@ class USPEC(RowEstimator):
                 if not on_rows:
                     number = int(seeds[3].generate_state(1)[0])
                     choice = engine.apply(
-                        build_choice, pilot, graph, spectrum, index, edges.sigma, n_clusters, number
+                        build_choice, pilot, graph, spectrum, index, edges.sigma, expected, number
                     )
                 if self.n_clusters == "auto":
                     n_clusters = self._choose_n_clusters(spectrum, choice)

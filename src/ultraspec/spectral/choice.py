@@ -28,10 +28,12 @@ from ultraspec.spectral.transfer_cut import KEPT_VECTORS, Graph, Spectrum, reduc
 
 POOL_ROWS = 50_000  # sampled rows that judging graphs are built from
 COMMON_ROWS = 6_000  # of them, on which clusterings are compared
-COARSE, MEDIUM, FINE = 1000, 3000, 10_000  # numbers of representatives
+COARSE, MEDIUM, FINE = 1000, 2000, 10_000  # numbers of representatives
 WELL_CONNECTED = 0.9  # a medium graph pays if the 60th eigenvalue of a coarse one is below
 VERY_WELL_CONNECTED = 0.78  # a fine graph pays if it is below; otherwise it falls into fragments
 IN_AGREEMENT = 0.95  # coarse graphs that agree so much need no finer one
+IN_DISPUTE = 0.85  # judges that agree less call in others
+FURTHER_JUDGES = 2
 REPRESENTATIVES_PER_CLUSTER = 10  # of the graph whose clusters are reported, and fewer of the others
 JUDGE_REPRESENTATIVES_PER_CLUSTER = 4
 
@@ -220,7 +222,7 @@ def run_pilot(
     asked = COARSE if options.n_representatives == "auto" else min(COARSE, options.n_representatives)
     asked = max(asked, min(JUDGE_REPRESENTATIVES_PER_CLUSTER * n_clusters, FINE))
     p = count_representatives(pool.n_rows, asked, n_clusters, options.n_neighbors)
-    seeds = seed.spawn(n_judges + 1)
+    seeds = seed.spawn(1 + n_judges + FURTHER_JUDGES)
     common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, np.random.default_rng(seeds[0])))
     alone = engine.within(engine.reporter, alone=True)
 
@@ -230,40 +232,40 @@ def run_pilot(
         hierarchy = build_hierarchy(graph.graph, graph.spectrum, n_clusters, JUDGE_LABELINGS, number, alone)
         return Judge(hierarchy, new_edges(common, graph.index, graph.sigma))
 
-    judges = engine.map(build, seeds[1:])
+    judges = engine.map(build, seeds[1 : n_judges + 1])
+    consent = _consent(judges, n_clusters, engine)
+    if consent < IN_DISPUTE:
+        judges += engine.map(build, seeds[n_judges + 1 :])
     if options.n_representatives == "auto":
-        p = auto_representatives(judges, p, n_rows, pool.n_features, n_clusters, engine)
+        may_be_finer = pool.n_features > FEW_FEATURES and consent < IN_AGREEMENT
+        p = auto_representatives(judges, p, n_rows, n_clusters, may_be_finer=may_be_finer)
     else:
         p = count_representatives(n_rows, options.n_representatives, n_clusters, options.n_neighbors)
     return Pilot(p, judges, common)
 
 
 def auto_representatives(
-    judges: Sequence[Judge], p: int, n_rows: int, n_features: int, n_clusters: int, engine: ThreadEngine
+    judges: Sequence[Judge], p: int, n_rows: int, n_clusters: int, *, may_be_finer: bool
 ) -> int:
     """Choose the number of representatives, given coarse graphs with `p` of them.
 
-    Few features need no finer graph. For more, a finer graph pays if the coarse ones disagree, and if they are well
-    connected: their leading eigenvalues fall quickly. Otherwise the finer graph would fall into fragments, because each
-    representative stands for few rows.
+    A finer graph pays if the coarse ones disagree, and if they are well connected: their leading eigenvalues fall
+    quickly. Otherwise the finer graph would fall into fragments, because each representative stands for few rows.
     """
-    if n_features > FEW_FEATURES:
-        values = np.mean([judge.hierarchy.spectrum.eigenvalues[:KEPT_VECTORS][-1] for judge in judges])
-        finer = p
-        if values < VERY_WELL_CONNECTED:
-            finer = min(FINE, n_rows // 2)
-        elif values < WELL_CONNECTED:
-            finer = min(MEDIUM, n_rows // 3)
-        if finer > p and not _agree(judges, n_clusters, engine):
-            p = finer
+    if may_be_finer:
+        value = np.mean([judge.hierarchy.spectrum.eigenvalues[:KEPT_VECTORS][-1] for judge in judges])
+        if value < VERY_WELL_CONNECTED:
+            p = max(p, min(FINE, n_rows // 2))
+        elif value < WELL_CONNECTED:
+            p = max(p, min(MEDIUM, n_rows // 3))
     return max(p, min(REPRESENTATIVES_PER_CLUSTER * n_clusters, FINE, n_rows // 3))
 
 
-def _agree(judges: Sequence[Judge], n_clusters: int, engine: ThreadEngine) -> bool:
-    """Return whether the first graph has clusters that agree with those of all others."""
+def _consent(judges: Sequence[Judge], n_clusters: int, engine: ThreadEngine) -> float:
+    """Return the agreement of that clustering of the first graph which agrees most with those of the others."""
     first, *others = (judge.label_all(n_clusters, engine) for judge in judges)
-    rest = [labels for each in others for labels in each]
-    return max(agreement(labels, rest) for labels in first) >= IN_AGREEMENT
+    rest = [labels for each in others for labels in each] or first
+    return max(agreement(labels, rest) for labels in first)
 
 
 def build_choice(
