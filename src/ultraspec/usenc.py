@@ -27,7 +27,7 @@ from ultraspec.ensemble.members import (
 from ultraspec.ensemble.methods import CONSENSUS_METHODS
 from ultraspec.ensemble.predict import EnsembleModel
 from ultraspec.rows import Rows, is_lazy
-from ultraspec.spectral.options import LabelOptions
+from ultraspec.spectral.options import PAPER_GRAPH, LabelOptions
 from ultraspec.spectral.preprocess import Preprocessor, prepare_rows
 from ultraspec.storage.spool import as_array
 
@@ -38,8 +38,8 @@ class USENC(RowEstimator):
     """Ultra-scalable ensemble clustering (U-SENC).
 
     Clusters the rows several times by U-SPEC, with different representatives and numbers of clusters, and combines
-    these base clusterings into a consensus. Usually more accurate than one `USPEC` model; takes about `n_estimators`
-    times as long.
+    these base clusterings into a consensus. It tells for each row how many members support its label, and takes about
+    `n_estimators` times as long as one member. `USPEC` is usually as accurate.
 
     Parameters
     ----------
@@ -56,18 +56,26 @@ class USENC(RowEstimator):
         Number of representatives of each member, p. Small data uses at most a third of its rows.
     n_neighbors : int, default=5
         Number of nearest representatives that each row is connected to, K.
+    n_components : int, "auto" or None, default="auto"
+        Number of principal components on which rows are projected before distances are computed. "auto" takes 50 if
+        there are more features, and does not project otherwise. None never projects.
     selection : {"hybrid", "random", "kmeans"}, default="hybrid"
         How representatives are selected. "hybrid" takes the k-means centres of a random sample, "random" takes random
         rows, "kmeans" takes the k-means centres of all rows.
     candidate_factor : int, default=10
         Size of the random sample of the "hybrid" selection, as a multiple of `n_representatives`.
-    neighbors : {"approx", "exact"}, default="approx"
+    neighbors : {"auto", "approx", "exact"}, default="auto"
         How nearest representatives are searched for. "approx" searches from coarse to fine, as the paper does; "exact"
-        computes all distances.
+        compares all representatives. "auto" is exact up to 4,000 representatives, and beyond compares those of the
+        twelve nearest groups.
     neighborhood_factor : int, default=10
         Size of the neighbourhood that the approximate search examines, as a multiple of `n_neighbors`.
     metric : {"euclidean", "cosine"}, default="euclidean"
         Distance between rows. "cosine" scales rows to unit length first; rows of zeros raise an error.
+    affinity : {"robust", "paper"}, default="robust"
+        How edges and rows are weighted. "paper": the Gaussian affinity is as wide as the mean distance of rows to their
+        representatives, and rows weigh as much as their degree. "robust": 0.7 times the median distance, which outliers
+        do not change, and rows weigh as much as the square root of their degree.
     base_max_iter : int, default=5
         Maximum number of k-means iterations of each member. Few are enough, because rough and diverse members make a
         good ensemble.
@@ -78,7 +86,7 @@ class USENC(RowEstimator):
     regularization : float, default=1e-3
         Weight of an edge that is added between all representatives, and between all base clusters, as a fraction of
         their mean degree. 0 follows the paper exactly.
-    consensus : {"transfer_cut", "average"}, default="transfer_cut"
+    consensus : {"average", "transfer_cut"}, default="average"
         How the members are combined. "transfer_cut", as in the paper, cuts the graph of rows and base clusters.
         "average" links the representatives of the first member by the number of members that put them into the same
         small cluster, and rows are labelled through their representatives: it varies less between seeds and follows
@@ -100,7 +108,7 @@ class USENC(RowEstimator):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,), int32
-        Cluster of each row.
+        Cluster of each row; the largest cluster is 0.
     base_labels_ : ndarray of shape (n_samples, n_estimators), uint8 (uint16 above 256 base clusters)
         Base labels: the label of each row by each member.
     confidence_ : ndarray of shape (n_samples,), float32
@@ -164,16 +172,18 @@ class USENC(RowEstimator):
         base_clusters: tuple[int, int] = BASE_CLUSTERS,
         n_representatives: int = 1000,
         n_neighbors: int = 5,
+        n_components: int | Literal["auto"] | None = "auto",
         selection: str = "hybrid",
         candidate_factor: int = 10,
-        neighbors: str = "approx",
+        neighbors: str = "auto",
         neighborhood_factor: int = 10,
         metric: str = "euclidean",
+        affinity: str = "robust",
         base_max_iter: int = 5,
         n_init: int = 3,
         max_iter: int = 100,
         regularization: float = 1e-3,
-        consensus: str = "transfer_cut",
+        consensus: str = "average",
         checkpoint: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -184,11 +194,13 @@ class USENC(RowEstimator):
         self.base_clusters = base_clusters
         self.n_representatives = n_representatives
         self.n_neighbors = n_neighbors
+        self.n_components = n_components
         self.selection = selection
         self.candidate_factor = candidate_factor
         self.neighbors = neighbors
         self.neighborhood_factor = neighborhood_factor
         self.metric = metric
+        self.affinity = affinity
         self.base_max_iter = base_max_iter
         self.n_init = n_init
         self.max_iter = max_iter
@@ -198,6 +210,28 @@ class USENC(RowEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    @classmethod
+    def paper(cls, n_clusters: int | Literal["auto"] = 8, **changes: Any) -> USENC:
+        """Return the estimator with the parameters of the paper.
+
+        These are 20 members with 20 to 60 clusters, each a U-SPEC model of the paper, and the transfer cut of their
+        base clusters.
+
+        Parameters
+        ----------
+        n_clusters : int or "auto", default=8
+            Number of clusters.
+        **changes : any
+            Parameters that differ from the paper, as those of `USENC`.
+
+        Examples
+        --------
+        >>> from ultraspec import USENC
+        >>> USENC.paper(3).consensus
+        'transfer_cut'
+        """
+        return cls(n_clusters, **{**PAPER_GRAPH, "consensus": "transfer_cut", **changes})
 
     @with_callbacks
     @all_or_nothing
@@ -227,7 +261,14 @@ class USENC(RowEstimator):
 
             with phase("survey"):  # check the rows and choose the scale of float32
                 names = getattr(self, "feature_names_in_", None)
-                preprocessor = Preprocessor.fit(rows, self.metric, np.random.default_rng(seeds[0]), engine, names)
+                preprocessor = Preprocessor.fit(
+                    rows,
+                    self.metric,
+                    np.random.default_rng(seeds[0]),
+                    engine,
+                    names,
+                    n_components=self.n_components,
+                )
                 prepared = prepare_rows(rows, preprocessor, engine)
 
             with phase("members"):  # section 3.2.1, ensemble generation
@@ -321,7 +362,8 @@ class USENC(RowEstimator):
         same_method = other.consensus == self.consensus
         check_integer("n_clusters", n_clusters, least=1)
         if same_method:
-            self._check_cut(n_clusters, has_tree=CONSENSUS_METHODS[self.consensus].has_tree)
+            tree = getattr(self._model.partition, "tree", None)
+            self._check_cut(n_clusters, leaves=None if tree is None else tree.n_leaves)
         state = self._fitted
         source = state.source if X is None else self._open_fitted(X)
         reporter = self._console()

@@ -24,7 +24,7 @@ from ultraspec.spectral.embedding import stores_edges
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.n_clusters import choose_by_eigengap, choose_by_tree
 from ultraspec.spectral.neighbors import build_index
-from ultraspec.spectral.options import GraphOptions, LabelOptions
+from ultraspec.spectral.options import PAPER_GRAPH, GraphOptions, LabelOptions
 from ultraspec.spectral.partition import Partition, VotePartition, label_rows
 from ultraspec.spectral.preprocess import PreparedRows, Preprocessor, prepare_rows
 from ultraspec.spectral.representatives import count_representatives, select_representatives
@@ -38,17 +38,6 @@ from ultraspec.spectral.transfer_cut import (
 )
 from ultraspec.storage.checkpoint import NoCheckpoint
 
-PAPER_GRAPH = {  # parameters of the paper, for U-SPEC and the members of U-SENC
-    "n_representatives": 1000,
-    "n_neighbors": 5,
-    "n_components": None,
-    "selection": "hybrid",
-    "candidate_factor": 10,
-    "neighbors": "approx",
-    "neighborhood_factor": 10,
-    "affinity": "paper",
-    "regularization": 0.0,
-}
 CLUSTERS_IF_AUTO = 10  # number of clusters that n_clusters="auto" is taken for when graphs are judged
 WITHOUT_EFFECT = ("random_state", "n_jobs", "verbose", "checkpoint")  # on labels, or compared separately
 
@@ -83,8 +72,8 @@ class USPEC(RowEstimator):
         there are more features, and does not project otherwise. None never projects.
     selection : {"hybrid", "random", "kmeans"}, default="hybrid"
         How representatives are selected. "hybrid" takes the k-means centres of a random sample (in two levels beyond
-        2,000 representatives), "random" takes random rows, "kmeans" takes the k-means centres of all rows (slow, rarely better, and for rows from files it holds 8
-        bytes per row in memory).
+        2,000 representatives), "random" takes random rows, "kmeans" takes the k-means centres of all rows (slow, rarely
+        better, and for rows from files it holds 8 bytes per row in memory).
     candidate_factor : int, default=10
         Size of the random sample of the "hybrid" selection, as a multiple of `n_representatives`.
     neighbors : {"auto", "approx", "exact"}, default="auto"
@@ -97,8 +86,8 @@ class USPEC(RowEstimator):
         Distance between rows. "cosine" scales rows to unit length first; rows of zeros raise an error.
     affinity : {"robust", "paper"}, default="robust"
         How edges and rows are weighted. "paper": the Gaussian affinity is as wide as the mean distance of rows to their
-        representatives, and rows weigh as much as their degree. "robust": 0.7 times the median distance, which outliers do
-        not change, and rows weigh as much as the square root of their degree.
+        representatives, and rows weigh as much as their degree. "robust": 0.7 times the median distance, which outliers
+        do not change, and rows weigh as much as the square root of their degree.
     n_init : int, default=3
         Number of k-means runs on the embedding, for discretize="kmeans"; the best one gives the labels.
     max_iter : int, default=100
@@ -136,8 +125,8 @@ class USPEC(RowEstimator):
     labels_ : ndarray of shape (n_samples,), int32
         Cluster of each row; the largest cluster is 0.
     representatives_ : ndarray of shape (p, n_features), float64
-        The representatives, in the coordinates of X; with metric="cosine", scaled to unit length. If rows were projected
-        on principal components, points in their span.
+        The representatives, in the coordinates of X; with metric="cosine", scaled to unit length. If rows were
+        projected on principal components, points in their span.
     sigma_ : float
         Width of the Gaussian affinity.
     eigenvalues_ : ndarray, float64
@@ -362,17 +351,13 @@ class USPEC(RowEstimator):
                 )
 
             with phase("eigenvectors"):  # section 3.1.3, the transfer cut
-                spectrum = engine.apply(
-                    transfer_cut, graph, n_vectors, options.regularization, index.representatives
-                )
+                spectrum = engine.apply(transfer_cut, graph, n_vectors, options.regularization, index.representatives)
 
             with phase("labels"):  # section 3.1.3, discretisation
                 choice = None
                 if not on_rows:
                     number = int(seeds[3].generate_state(1)[0])
-                    choice = engine.apply(
-                        build_choice, pilot, graph, spectrum, index, edges.sigma, expected, number
-                    )
+                    choice = engine.apply(build_choice, pilot, graph, spectrum, index, edges.sigma, expected, number)
                 if self.n_clusters == "auto":
                     n_clusters = self._choose_n_clusters(spectrum, choice)
                 division = self._divide(self.discretize, n_clusters, spectrum, choice, edges, seeds[3], engine)
@@ -555,7 +540,8 @@ class USPEC(RowEstimator):
 
     def _check_parameters(self) -> None:
         self._check_graph_parameters()
-        if "auto" not in (self.n_clusters, self.n_representatives) and self.n_clusters > self.n_representatives:
+        numbers = [each for each in (self.n_representatives, self.n_clusters) if each != "auto"]
+        if len(numbers) == 2 and numbers[1] > numbers[0]:
             raise ValueError(
                 f"n_clusters={self.n_clusters} is more than n_representatives={self.n_representatives}: clusters are "
                 "groups of representatives. Ask for fewer clusters, or raise n_representatives if X has enough rows."

@@ -101,7 +101,7 @@ def add_votes(ids, T, labels, firsts, votes):
 
 @kernel
 def join_patterns(patterns, kept, others, joined):
-    """Assign label patterns to the most similar of some kept ones: that with most labels in common, the first of equals.
+    """Assign label patterns to the kept pattern with most labels in common, the first of equal ones.
 
     patterns : (p, m), a label in each of m clusterings. kept, others : indices of patterns.
     joined : (len(others),), result: position in `kept`.

@@ -29,7 +29,8 @@ def place_of(key, keys):
 def add_pairs(ids, T, degrees, weights, p, keys, sums, counts):
     """Add rows to a table as `graph.reduce_pairs` adds them to a matrix; return the number of new keys.
 
-    ids, T : (n, K), edges. degrees : (n,), diagonal of D_x. weights : (n,) or (1,), weight of each row, or of every row.
+    ids, T : (n, K), edges. degrees : (n,), diagonal of D_x.
+    weights : (n,) or (1,), weight of each row, or of every row.
     keys, sums : the table, in which at least n K (K + 1) / 2 places are free.
     counts : (p,), float64, to which the weight of each row is added at its nearest representative.
     """

@@ -15,6 +15,7 @@ from ultraspec._input import open_input
 from ultraspec.baselines._base_clusterings import ConsensusLabels
 from ultraspec.baselines._kmeans import lite_kmeans, orthogonal_kmeans
 from ultraspec.cluster.kmeans import Clustering
+from ultraspec.cluster.numbering import number_by_size
 from ultraspec.cluster.points import Points
 from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.engines.threads import ThreadEngine
@@ -72,7 +73,7 @@ class Baseline(RowClusterer):
                 space = Preprocessor.fit(rows, "euclidean", np.random.default_rng(seeds[0]), engine, names)
             result = self._cluster(rows, space, k, seeds[1:], engine)
             reporter.close()
-        self.labels_ = result.labels
+        self.labels_ = number_by_size(result.labels)
         self.n_clusters_ = int(result.labels.max()) + 1
         if hasattr(self, "max_iter"):  # other methods do not iterate
             self.n_iter_ = result.n_iter

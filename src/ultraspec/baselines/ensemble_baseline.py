@@ -16,13 +16,13 @@ from ultraspec._checks import check_range, seed_sequence, warn_user
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
 from ultraspec.baselines._baseline import Baseline
 from ultraspec.baselines._kmeans_members import kmeans_members, limit_base_clusters
+from ultraspec.cluster.numbering import number_by_size
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble import microclusters
 from ultraspec.ensemble.consensus import warn_if_single
 from ultraspec.ensemble.label_matrix import read_label_matrix, warn_if_transposed
-from ultraspec.spectral.preprocess import prepare_rows
 from ultraspec.rows import Rows
-from ultraspec.spectral.preprocess import Preprocessor
+from ultraspec.spectral.preprocess import Preprocessor, prepare_rows
 from ultraspec.storage.spool import as_array
 
 BASE_CLUSTERS = (20, 60)
@@ -126,4 +126,4 @@ def combine_labels(
         consensus = model._combine(clusterings, k, seed, engine)
         labels[selected] = consensus.labels
         n_iter = consensus.n_iter
-    return ConsensusLabels(micro.spread(labels, engine), n_iter)
+    return ConsensusLabels(number_by_size(micro.spread(labels, engine)), n_iter)

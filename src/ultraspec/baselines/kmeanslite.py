@@ -69,6 +69,8 @@ class KMeansLite(SpectralBaseline):
     ) -> Clustering:
         with engine.reporter.phase("k-means"):
             clustering = self._kmeans(rows, k, random, engine)
-        self.cluster_centers_ = space.restore(clustering.centers[clustering.counts > 0])
+        sizes = np.bincount(clustering.labels, minlength=len(clustering.centers))
+        order = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]  # as the clusters will be numbered
+        self.cluster_centers_ = space.restore(clustering.centers[order])
         self.inertia_ = clustering.inertia * space.scale**2
         return clustering

@@ -14,16 +14,18 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
 
+from ultraspec._checks import warn_user
 from ultraspec._kernels import agreement as kernels
-from ultraspec.cluster.linkage import Tree
+from ultraspec.cluster.linkage import Tree, agglomerate
 from ultraspec.cluster.points import Labels
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.consensus import Consensus, ConsensusMethod, Ensemble
 from ultraspec.ensemble.members import first_columns
 from ultraspec.rows import Block, Span
-from ultraspec.spectral import agreement
 from ultraspec.spectral.edges import Edges, LazyEdges, find_edges
+from ultraspec.spectral.labelings import co_association, degree_shares
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.n_clusters import choose_by_eigengap
 from ultraspec.spectral.options import LabelOptions
@@ -93,7 +95,7 @@ class AverageLinkage(ConsensusMethod):
         spectrum = first.partition.spectrum
         if n_clusters == "auto":
             n_clusters = choose_by_eigengap(spectrum.eigenvalues, self.regularization)
-        partition: Partition = VotePartition(spectrum, *agreement.cut_tree(self.tree, int(n_clusters)), self.tree)
+        partition: Partition = VotePartition(spectrum, *cut_tree(self.tree, int(n_clusters)), self.tree)
         partition, labels = label_rows(self.edges, partition, engine)
         votes = count_votes(
             self.members,
@@ -146,7 +148,23 @@ def tree_of_members(spectrum: Spectrum, votes: Votes, sizes: Sequence[int]) -> T
         unused = np.setdiff1d(np.arange(p), used)
         votes[unused] = votes[used[(unit[unused] @ unit[used].T).argmax(axis=1)]]
     labelings = [part.argmax(axis=1).astype(np.int32) for part in np.split(votes, np.cumsum(sizes)[:-1], axis=1)]
-    return agreement.tree_of_labelings(labelings, agreement.degree_shares(spectrum))
+    weights = degree_shares(spectrum)
+    return agglomerate(co_association(labelings, weights), weights, similarity=True, overwrite=True)
+
+
+def cut_tree(tree: Tree, k: int) -> tuple[Labels, int]:
+    """Cut a tree into `k` clusters; return labels of the leaves and the number of clusters.
+
+    Warn and return one cluster per leaf if there are fewer leaves than `k`.
+    """
+    if k > tree.n_leaves:
+        warn_user(
+            f"Found {tree.n_leaves} clusters instead of {k}: there are only {tree.n_leaves} representatives. X may "
+            "have too few distinct rows; otherwise raise n_representatives.",
+            ConvergenceWarning,
+        )
+        k = tree.n_leaves
+    return tree.cut(k), k
 
 
 def count_votes(

@@ -100,7 +100,7 @@ def consensus(
         warn_if_single([micro.n_columns] * micro.columns.shape[1], n_clusters)
         spare = KEPT_VECTORS if n_clusters == "auto" else 0
         graph = ConsensusGraph.build(micro, n_clusters, regularization, engine, spare)
-        cut = graph.cut(n_clusters, options, engine)
+        cut = graph.cut(n_clusters, options, engine).by_size(micro.weights)
         n_unassigned = int(micro.weights[cut.labels < 0].sum())
         if n_unassigned:
             warn_user(f"{n_unassigned:,} rows have no label in any column of base_labels; they get -1.", UserWarning)

@@ -20,10 +20,10 @@ from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span, allocate_matrix
 from ultraspec.spectral import embedding
-from ultraspec.spectral.edges import Edges, connect
+from ultraspec.spectral.edges import Edges, connect, exact_edges
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.model_checks import InvalidModel, check_model_arrays
-from ultraspec.spectral.neighbors import RepresentativeIndex
+from ultraspec.spectral.neighbors import build_index
 from ultraspec.spectral.options import GraphOptions
 from ultraspec.spectral.partition import CenterPartition, label_all
 from ultraspec.spectral.representatives import count_representatives, select_representatives
@@ -219,16 +219,16 @@ def run_member(
         p = count_representatives(rows.n_rows, graph.n_representatives, high, graph.n_neighbors)
         R = select_representatives(rows, p, graph.selection, graph.candidate_factor, graph.metric, rngs[0], engine)
     with phase("neighbors"):
-        exact = graph.neighbors == "exact"
-        index = engine.apply(RepresentativeIndex.build, R, graph.n_neighbors, graph.neighborhood_factor, exact, rngs[1])
+        search = graph.n_neighbors, graph.neighborhood_factor, graph.neighbors
+        index = engine.apply(build_index, R, *search, rows.n_rows, rows.sparse, rngs[1])
         stored = embedding.stores_edges(rows, index.n_neighbors, k)
-        edges = connect(rows, index, engine, stored, out=buffer.edges if buffer is not None else None)
+        edges = connect(rows, index, engine, stored, buffer.edges if buffer is not None else None, graph.affinity)
         if buffer is not None and isinstance(edges, Edges):
             buffer.edges = edges
     with phase("graph"):
-        reduced = reduce_graph(edges, rows, len(R), engine)
+        reduced = reduce_graph(*exact_edges(edges, rows, index, engine), len(R), engine, graph.row_power)
     with phase("eigenvectors"):
-        spectrum = engine.call(transfer_cut, reduced, k, graph.regularization, index.representatives)
+        spectrum = engine.apply(transfer_cut, reduced, k, graph.regularization, index.representatives)
     with phase("labels"):
         points = embedding.embed_edges(edges, spectrum.vectors[:, :k])
         centers = embedding.kmeans_of_sample(points, k, 1, options.max_iter, rngs[2], engine).centers

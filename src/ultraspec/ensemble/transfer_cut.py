@@ -63,7 +63,7 @@ class TransferCut(ConsensusMethod):
 
     def cut(self, n_clusters: int | Literal["auto"], options: LabelOptions, engine: ThreadEngine) -> Consensus:
         """Cluster the embedded microclusters by k-means; rows get the label of their microcluster."""
-        cut = self.graph.cut(n_clusters, options, engine)
+        cut = self.graph.cut(n_clusters, options, engine).by_size(self.micro.weights)
         majority = cut.majority(self.micro)
         confidence = self.micro.spread(support(self.micro.columns, cut.labels, majority), engine)
         return Consensus(cut.partition, self.micro.spread(cut.labels, engine), confidence, majority, cut.n_iter)
@@ -81,6 +81,15 @@ class MicroclusterCut:
     labels: Labels
     partition: CenterPartition
     n_iter: int
+
+    def by_size(self, weights: npt.NDArray[np.float64]) -> MicroclusterCut:
+        """Give clusters numbers by size, the largest first; `weights` are the rows of the microclusters."""
+        assigned = self.labels >= 0
+        sizes = np.bincount(self.labels[assigned], weights[assigned], minlength=self.partition.n_clusters)
+        order = np.argsort(-sizes, kind="stable")
+        numbers = np.argsort(order).astype(np.int32)
+        labels = np.where(assigned, numbers[self.labels], -1).astype(np.int32)
+        return MicroclusterCut(labels, self.partition.renumber(order), self.n_iter)
 
     def majority(self, micro: Microclusters) -> Labels:
         """Return the label of most rows of each base cluster, the lowest of several most frequent ones."""

@@ -17,11 +17,12 @@ from ultraspec._estimator import ROWS_REMEMBERED, check_parameters
 from ultraspec.ensemble.methods import CONSENSUS_METHODS
 from ultraspec.ensemble.transfer_cut import MOST_COLUMNS
 from ultraspec.persistence.container import Arrays, Header
-from ultraspec.spectral.discretize import DISCRETIZATIONS
+from ultraspec.spectral.candidates import CANDIDATES
 from ultraspec.spectral.model_checks import (
     InvalidModel,
     Rules,
     array_rules,
+    choice_rules,
     index_rules,
     is_integer,
     key_rules,
@@ -33,15 +34,16 @@ from ultraspec.spectral.model_checks import (
     scalar_rules,
     shown,
 )
-from ultraspec.spectral.preprocess import LEAST_SCALE
+from ultraspec.spectral.preprocess import LARGEST, LEAST_SCALE
 
 HEADER = {"format", "version", "library", "estimator", "parameters", "facts"}
 COMMON = {"n_rows", "n_features", "feature_names", "n_iter", "labels_seed", "metric", "scale"}
-FACTS = {"USPEC": {*COMMON, "model"}, "USENC": {*COMMON, "members", "base_label_type"}}
+FACTS = {"USPEC": {*COMMON, "model", "agreements"}, "USENC": {*COMMON, "members", "base_label_type"}}
 INTEGERS = {"n_rows": (1, 2**62), "n_features": (1, 2**23), "n_iter": (0, 2**62)}
 
 # arrays of a file as a whole: type and number of axes; those in OPTIONAL may be absent
 OFFSET: dict[str, tuple[type, int]] = {"offset": (np.float64, 1)}
+PROJECTION: dict[str, tuple[type, int]] = {"basis": (np.float32, 2), "center": (np.float32, 1)}
 SCALING: dict[str, tuple[type, int]] = {"scaling.mean": (np.float64, 1), "scaling.deviation": (np.float64, 1)}
 OPTIONAL: dict[str, tuple[type, int]] = {"fingerprint": (np.uint16, 2), "consensus.majority": (np.int32, 1)}
 
@@ -67,16 +69,20 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
     require(key_rules("facts", facts, FACTS[name]))
     require(_fact_rules(facts))
     is_ensemble = name == "USENC"
+    if not is_ensemble:
+        require(_agreement_rules(facts))
     members = _members(facts, arrays) if is_ensemble else {"": facts["model"]}
     require(_kind_rules(header["parameters"], arrays, is_ensemble=is_ensemble))
     require(array_rules(arrays, _array_table(arrays, list(members), is_ensemble=is_ensemble)))
     require(_file_rules(facts, arrays))
     for prefix, scalars in members.items():
         require(scalar_rules(prefix, scalars, arrays))
-        require(index_rules(prefix, arrays, facts["n_features"]))
+        n_prepared = arrays["basis"].shape[1] if "basis" in arrays else facts["n_features"]
+        require(index_rules(prefix, arrays, n_prepared))
         require(_range_rules(prefix, arrays, facts["scale"]))
         p = len(arrays[prefix + "representatives"])
         require(partition_rules(prefix, arrays, p, facts["n_rows"]))
+        require(choice_rules(prefix, arrays))
     if is_ensemble:
         require(_consensus_rules(facts, arrays, list(members)))
     require(_fingerprint_rules(facts, arrays))
@@ -131,6 +137,15 @@ def _fact_rules(facts: Header) -> Rules:
     yield keys, f"the spawn_key of its seed is not valid: {shown(spawn_key)}."
 
 
+def _agreement_rules(facts: Header) -> Rules:
+    agreements = facts["agreements"]
+    if agreements is not None:
+        pairs = isinstance(agreements, dict) and set(agreements) == set(CANDIDATES)
+        yield pairs, f"its agreements are not of the candidates: {shown(agreements)}."
+        numbers = all(type(value) is float and -1.01 <= value <= 1.01 for value in agreements.values())
+        yield numbers, f"its agreements are no adjusted Rand indices: {shown(agreements)}."
+
+
 def _members(facts: Header, arrays: Arrays) -> dict[str, Any]:
     """Return the scalars of the members by the prefix of their arrays."""
     members = facts["members"]
@@ -144,16 +159,15 @@ def _kind_rules(parameters: dict[str, Any], arrays: Arrays, *, is_ensemble: bool
     if is_ensemble:
         parameter, prefix = "consensus", "consensus."
         value = parameters.get(parameter, "transfer_cut")
-        votes = has_tree = CONSENSUS_METHODS[value].has_tree
+        votes = CONSENSUS_METHODS[value].has_tree
+        agrees = votes == (prefix + "merges" in arrays)
+        yield agrees, f"its parameter {parameter} says {shown(value)}, but it holds {'no' if votes else 'a'} tree."
     else:
         parameter, prefix = "discretize", ""
         value = parameters.get(parameter, "kmeans")
-        votes, has_tree = DISCRETIZATIONS[value].votes, DISCRETIZATIONS[value].has_tree
+        votes = value != "kmeans"
     holds = "groups" if prefix + "groups" in arrays else "centres"
     yield votes == (holds == "groups"), f"its parameter {parameter} says {shown(value)}, but it holds {holds}."
-    tree = "no" if has_tree else "a"
-    agrees = has_tree == (prefix + "merges" in arrays)
-    yield agrees, f"its parameter {parameter} says {shown(value)}, but it holds {tree} tree."
 
 
 def _array_table(arrays: Arrays, prefixes: list[str], *, is_ensemble: bool) -> dict[str, tuple[type, int]]:
@@ -163,8 +177,9 @@ def _array_table(arrays: Arrays, prefixes: list[str], *, is_ensemble: bool) -> d
         table |= model_arrays(prefix, arrays)
     if is_ensemble:
         table |= partition_arrays("consensus.", arrays)
-    if any(name in arrays for name in SCALING):
-        table |= SCALING
+    for group in (SCALING, PROJECTION):
+        if any(name in arrays for name in group):
+            table |= group
     optional = OPTIONAL if is_ensemble else {"fingerprint": OPTIONAL["fingerprint"]}
     return table | {name: entry for name, entry in optional.items() if name in arrays}
 
@@ -182,6 +197,13 @@ def _file_rules(facts: Header, arrays: Arrays) -> Rules:
     for name in (*OFFSET, *SCALING):
         if name in arrays:
             yield len(arrays[name]) == d, f"its array {name} has {len(arrays[name])} entries for {d} features."
+    if "basis" in arrays:
+        basis, center = arrays["basis"], arrays["center"]
+        fits = basis.shape[0] == d and 1 <= basis.shape[1] == len(center) < d
+        yield fits, f"its array basis has shape {basis.shape}, for {d} features and {len(center)} components."
+        lengths = np.einsum("ij,ij->j", basis, basis, dtype=np.float64)
+        yield bool(lengths.max() <= 1.01), "its array basis holds values that are too large for directions."
+        yield bool(np.abs(center).max() <= LARGEST), "its array center holds values that are too large."
     positive = "scaling.deviation" not in arrays or bool((arrays["scaling.deviation"] > 0).all())
     yield positive, "its array scaling.deviation must be positive."
 

@@ -22,7 +22,7 @@ from ultraspec.spectral.model_checks import InvalidModel, shown
 from ultraspec.storage.atomic import digest
 
 FORMAT = "ultraspec model"
-VERSION = 1
+VERSION = 2
 KEY = "ultraspec"  # key of the header in the metadata
 MOST_HEADER = 2**25  # characters, enough for the names of some hundred thousand features
 MOST_BYTES = 2**36  # of a file
@@ -31,8 +31,26 @@ TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64,
 Header = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]
 
+
+def _upgrade_1(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
+    """Convert a file of the first format, whose estimators followed the paper.
+
+    Clusters of "representatives" and "consensus" were votes, like those of "agreement". Trees of `USPEC` are dropped,
+    because its other trees are not known.
+    """
+    parameters, facts = header.get("parameters"), header.get("facts")
+    if isinstance(parameters, dict) and isinstance(facts, dict):
+        parameters = {**parameters, "affinity": "paper", "n_components": None}
+        if header.get("estimator") == "USPEC":
+            if parameters.get("discretize") in ("representatives", "consensus"):
+                parameters["discretize"] = "agreement"
+            facts = {**facts, "agreements": None}
+            arrays = {name: array for name, array in arrays.items() if name not in ("merges", "heights", "masses")}
+    return {**header, "parameters": parameters, "facts": facts}, arrays
+
+
 # Functions that convert header and arrays from a version to the next. Files of these versions can be read.
-UPGRADES: dict[int, Callable[[Header, Arrays], tuple[Header, Arrays]]] = {}
+UPGRADES: dict[int, Callable[[Header, Arrays], tuple[Header, Arrays]]] = {1: _upgrade_1}
 
 # First bytes of other kinds of files, and what to say if a user passes one.
 OTHERS = {

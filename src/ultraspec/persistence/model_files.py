@@ -18,6 +18,7 @@ from ultraspec.ensemble.predict import EnsembleModel
 from ultraspec.persistence.checks import check_contents, member_name
 from ultraspec.persistence.container import Arrays, Header, decode, encode, is_model_file
 from ultraspec.rows import Scaling
+from ultraspec.spectral.choice import rank
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.model_checks import SCALARS, InvalidModel
 from ultraspec.spectral.partition import partition_from_arrays
@@ -177,7 +178,8 @@ def _describe(model: Any, state: Fitted) -> tuple[Header, Arrays]:
         "metric": state.preprocessor.metric,
         "scale": float(state.preprocessor.scale),
     }
-    arrays: Arrays = {"offset": state.preprocessor.offset}
+    arrays: Arrays = state.preprocessor.arrays()
+    del arrays["scale"]  # among the facts
     if model.scaling_ is not None:
         arrays |= {"scaling.mean": model.scaling_.mean, "scaling.deviation": model.scaling_.deviation}
     if state.fingerprint is not None:
@@ -192,6 +194,7 @@ def _describe(model: Any, state: Fitted) -> tuple[Header, Arrays]:
             arrays["consensus.majority"] = state.model.majority
     else:
         facts["model"] = _add_model("", state.members[0], arrays)
+        facts["agreements"] = state.agreements
     return {"estimator": type(model).__name__, "parameters": parameters, "facts": facts}, arrays
 
 
@@ -226,9 +229,18 @@ def _build(header: Header, arrays: Arrays) -> Any:
         model = EnsembleModel(members, partition, majority, np.dtype(facts["base_label_type"]))
     else:
         model = _take_model("", facts["model"], arrays)
-    preprocessor = Preprocessor(facts["metric"], arrays["offset"], facts["scale"])
+    preprocessor = Preprocessor.from_arrays(facts["metric"], {**arrays, "scale": np.asarray(facts["scale"])})
     seed = np.random.SeedSequence(facts["labels_seed"]["entropy"], spawn_key=tuple(facts["labels_seed"]["spawn_key"]))
-    state = Fitted(model, preprocessor, facts["n_rows"], facts["n_iter"], seed, arrays.get("fingerprint"))
+    agreements = facts.get("agreements")
+    state = Fitted(
+        model,
+        preprocessor,
+        facts["n_rows"],
+        facts["n_iter"],
+        seed,
+        arrays.get("fingerprint"),
+        agreements=None if agreements is None else rank(agreements),
+    )
     scaling = None
     if "scaling.mean" in arrays:
         scaling = Scaling(arrays["scaling.mean"], arrays["scaling.deviation"])

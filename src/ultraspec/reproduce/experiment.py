@@ -78,7 +78,7 @@ class Experiment:
         return Task(
             data=data,
             estimator=method.estimator,
-            parameters=json.loads(run.parameters),
+            parameters={**method.fixed, **json.loads(run.parameters)},
             seed=run.seed,
             threads=self.threads,
             combines=method.combines,

@@ -19,9 +19,8 @@ from ultraspec._checks import seed_sequence
 from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine_labels, generate_kmeans_members
 from ultraspec.engines.memory import peak_bytes
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.spectral.preprocess import prepare_rows
 from ultraspec.rows import ArrayRows
-from ultraspec.spectral.preprocess import Preprocessor
+from ultraspec.spectral.preprocess import Preprocessor, prepare_rows
 from ultraspec.storage.atomic import write_atomically
 from ultraspec.storage.locks import lock_file
 from ultraspec.storage.spool import as_array

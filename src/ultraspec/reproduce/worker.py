@@ -146,7 +146,9 @@ def find_estimator(name: str, folder: str = "") -> Any:
         raise ValueError(f"{module_name} cannot be imported: {error}") from error
     except Exception as error:  # a user's module may raise anything
         raise ValueError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
-    estimator = getattr(module, attribute, None)
+    estimator: Any = module
+    for part in attribute.split("."):
+        estimator = getattr(estimator, part, None)
     if not callable(estimator):
         raise ValueError(f"{module_name} has no estimator {attribute!r}.")
     return estimator

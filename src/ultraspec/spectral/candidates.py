@@ -77,19 +77,22 @@ class Hierarchy:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state but for the spectrum as arrays, for files."""
-        arrays: dict[str, npt.NDArray[Any]] = {"nodes": self.nodes, "seed": np.asarray(self.seed)}
-        for name, tree in self.trees.items():
+        arrays: dict[str, npt.NDArray[Any]] = {"nodes": self.nodes, "seed": np.array([self.seed], dtype=np.int64)}
+        for name, tree in self.trees.items() if self.n_nodes > 1 else ():
             arrays |= {f"{name}.merges": tree.merges, f"{name}.heights": tree.heights, f"{name}.masses": tree.sizes}
         return arrays
 
     @classmethod
     def from_arrays(cls, spectrum: Spectrum, arrays: Mapping[str, npt.NDArray[Any]]) -> Hierarchy:
         """Restore a hierarchy from what `arrays` returned; other arrays are ignored."""
+        leaf = Tree(np.empty((0, 2), dtype=np.int64), np.empty(0), np.empty(0))  # a single one has no merges
         trees = {
             name: Tree(arrays[f"{name}.merges"], arrays[f"{name}.heights"], arrays[f"{name}.masses"])
+            if f"{name}.merges" in arrays
+            else leaf
             for name in TREES
         }
-        return cls(spectrum, arrays["nodes"], trees, int(arrays["seed"]))
+        return cls(spectrum, arrays["nodes"], trees, int(arrays["seed"][0]))
 
 
 def _kmeans(hierarchy: Hierarchy, n_clusters: int, engine: ThreadEngine) -> Labels:
@@ -145,7 +148,7 @@ def hierarchy_of_labelings(
     weights = labelings.degree_shares(spectrum)
     most = max(labelings.MOST_NODES, 2 * n_clusters)
     nodes, first = labelings.distinct_patterns(rough, weights, most)
-    masses = np.bincount(nodes, weights)
+    masses: Floats = np.bincount(nodes, weights).astype(np.float64)
     C = labelings.co_association([labels[first] for labels in rough], masses)
     agreement = agglomerate(C.copy(), masses, similarity=True, overwrite=True)
     n_groups = min(len(masses), max(TOP_GROUPS, 4 * n_clusters))

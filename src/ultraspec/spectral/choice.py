@@ -61,7 +61,13 @@ class SmallGraph:
 
     @classmethod
     def build(
-        cls, rows: Rows, p: int, n_vectors: int, options: GraphOptions, seed: np.random.SeedSequence, engine: ThreadEngine
+        cls,
+        rows: Rows,
+        p: int,
+        n_vectors: int,
+        options: GraphOptions,
+        seed: np.random.SeedSequence,
+        engine: ThreadEngine,
     ) -> SmallGraph:
         """Run the phases of U-SPEC up to the eigenvectors."""
         rngs = [np.random.default_rng(each) for each in seed.spawn(2)]
@@ -97,6 +103,11 @@ def agreement(labels: Labels, others: Sequence[Labels]) -> float:
     return float(np.mean([metrics.ari(labels, other) for other in others]))
 
 
+def rank(agreements: Mapping[str, float]) -> dict[str, float]:
+    """Sort candidates by their agreement, the largest first; of equal ones, trees come before k-means."""
+    return dict(sorted(agreements.items(), key=lambda item: (-item[1], list(CANDIDATES).index(item[0]))))
+
+
 @dataclass(frozen=True)
 class Choice:
     """The graph whose clusters are reported, and the graphs that judge them.
@@ -121,7 +132,7 @@ class Choice:
         groups = {name: self.own.hierarchy.cut(name, n_clusters, engine) for name in CANDIDATES}
         others = [labels for judge in self.judges for labels in judge.label_all(n_clusters, engine)]
         agreements = {name: agreement(self.own.label(each), others) for name, each in groups.items()}
-        ranked = dict(sorted(agreements.items(), key=lambda item: -item[1]))
+        ranked = rank(agreements)
         return groups[next(iter(ranked))], ranked
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -147,16 +158,20 @@ class Choice:
         if "own.nodes" not in arrays:
             return None
         own = _without_prefix("own.", arrays)
-        judges = []
+        judges: list[Judge] = []
         while f"judge{len(judges)}.nodes" in arrays:
             part = _without_prefix(f"judge{len(judges)}.", arrays)
             other = Spectrum(part["eigenvalues"], part["vectors"], part["degrees"])
-            judges.append(Judge(Hierarchy.from_arrays(other, part), Edges(part["ids"], part["weights"])))
-        return cls(Judge(Hierarchy.from_arrays(spectrum, own), Edges(own["ids"], own["weights"])), judges)
+            judges.append(Judge(Hierarchy.from_arrays(other, part), _edges_from(part)))
+        return cls(Judge(Hierarchy.from_arrays(spectrum, own), _edges_from(own)), judges)
 
 
 def _edge_arrays(edges: Edges) -> dict[str, npt.NDArray[Any]]:
-    return {"ids": edges.ids, "weights": edges.weights}
+    return {"ids": edges.ids, "weights": edges.weights} if len(edges) else {}
+
+
+def _edges_from(arrays: Mapping[str, npt.NDArray[Any]]) -> Edges:
+    return Edges(arrays["ids"], arrays["weights"]) if "ids" in arrays else Edges.empty(0, 1)
 
 
 def _with_prefix(prefix: str, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
@@ -244,9 +259,7 @@ def run_pilot(
     return Pilot(p, judges, common)
 
 
-def auto_representatives(
-    judges: Sequence[Judge], p: int, n_rows: int, n_clusters: int, *, may_be_finer: bool
-) -> int:
+def auto_representatives(judges: Sequence[Judge], p: int, n_rows: int, n_clusters: int, *, may_be_finer: bool) -> int:
     """Choose the number of representatives, given coarse graphs with `p` of them.
 
     A finer graph pays if the coarse ones disagree, and if they are well connected: their leading eigenvalues fall
@@ -280,8 +293,5 @@ def build_choice(
 ) -> Choice:
     """Build the trees of the graph of all rows, and find the edges of the common rows to it."""
     own = build_hierarchy(graph, spectrum, n_clusters, LABELINGS, seed, engine)
-    if pilot.common is None:
-        edges = Edges.empty(0, index.n_neighbors)
-    else:
-        edges = new_edges(pilot.common, index, sigma)
+    edges = Edges.empty(0, 1) if pilot.common is None else new_edges(pilot.common, index, sigma)
     return Choice(Judge(own, edges), pilot.judges)

@@ -43,7 +43,6 @@ def cluster_rows(
     result = embedding.drop_empty_clusters(
         result,
         n_clusters,
-        "the embedding has too few distinct rows. X may have too few distinct rows; otherwise raise "
-        "n_representatives.",
+        "the embedding has too few distinct rows. X may have too few distinct rows; otherwise raise n_representatives.",
     )
     return CenterPartition(spectrum, result.centers), result.n_iter

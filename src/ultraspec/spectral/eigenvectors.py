@@ -1,4 +1,4 @@
-"""Leading eigenvectors of the normalised affinity: a direct solver for few representatives, an iterative one for many."""
+"""Leading eigenvectors of the normalised affinity: by a direct solver for few representatives, else iteratively."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def cluster_representatives(
 def _weighted_kmeans(
     X: npt.NDArray[np.float32], weights: npt.NDArray[np.float32], centers: npt.NDArray[np.float32], max_iter: int
 ) -> tuple[Labels, float]:
-    """Run k-means on unit rows; a centre that loses its rows stays where it is. Return labels and the sum of squares."""
+    """Run k-means on unit rows, and return labels and the sum of squares; a centre that loses its rows stays."""
     centers = centers.copy()
     labels = np.full(len(X), -1, dtype=np.int32)
     before = labels.copy()
@@ -100,9 +100,7 @@ def _weighted_kmeans(
     return labels, float(weights @ np.einsum("ij,ij->i", difference, difference))
 
 
-def distinct_patterns(
-    labelings: Sequence[Labels], weights: Weights, most: int
-) -> tuple[Labels, npt.NDArray[np.int64]]:
+def distinct_patterns(labelings: Sequence[Labels], weights: Weights, most: int) -> tuple[Labels, npt.NDArray[np.int64]]:
     """Group representatives that have the same label in all labelings, or nearly so.
 
     Return the group of each representative, and one representative of each group. Beyond `most` distinct patterns, the

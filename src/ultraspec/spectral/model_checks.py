@@ -10,6 +10,7 @@ not hold. Later rules may rely on earlier ones.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ultraspec.spectral.candidates import TREES
 from ultraspec.spectral.preprocess import LARGEST
 
 MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would take 34 GB at this number
@@ -40,12 +42,16 @@ SPECTRUM_ARRAYS: dict[str, tuple[type, int]] = {
     "degrees": (np.float64, 1),
 }
 CENTER_ARRAYS: dict[str, tuple[type, int]] = {"cluster_centers": (np.float32, 2)}
+NUMBER_ARRAYS: dict[str, tuple[type, int]] = {"cluster_numbers": (np.int32, 1)}
 VOTE_ARRAYS: dict[str, tuple[type, int]] = {"groups": (np.int32, 1)}
 TREE_ARRAYS: dict[str, tuple[type, int]] = {
     "merges": (np.int64, 2),
     "heights": (np.float64, 1),
     "masses": (np.float64, 1),
 }
+EDGE_ARRAYS: dict[str, tuple[type, int]] = {"ids": (np.uint16, 2), "weights": (np.float32, 2)}
+HIERARCHY_ARRAYS: dict[str, tuple[type, int]] = {"nodes": (np.int32, 1), "seed": (np.int64, 1)}
+MOST_JUDGES = 64
 SCALARS = ("sigma", "n_neighbors", "exact")
 
 
@@ -96,14 +102,35 @@ def array_rules(arrays: Arrays, table: Mapping[str, tuple[type, int]]) -> Rules:
 def partition_arrays(prefix: str, arrays: Arrays) -> dict[str, tuple[type, int]]:
     """Return the table of the arrays of a partition: with votes if it has clusters of representatives."""
     table = {**SPECTRUM_ARRAYS, **CENTER_ARRAYS}
+    if prefix + "cluster_numbers" in arrays:
+        table |= NUMBER_ARRAYS
     if prefix + "groups" in arrays:
         table = {**SPECTRUM_ARRAYS, **VOTE_ARRAYS, **(TREE_ARRAYS if prefix + "merges" in arrays else {})}
     return {prefix + name: entry for name, entry in table.items()}
 
 
 def model_arrays(prefix: str, arrays: Arrays) -> dict[str, tuple[type, int]]:
-    """Return the table of the arrays of a U-SPEC model."""
-    return {prefix + name: entry for name, entry in INDEX_ARRAYS.items()} | partition_arrays(prefix, arrays)
+    """Return the table of the arrays of a U-SPEC model: with those of a choice if it has nodes of trees."""
+    table = {prefix + name: entry for name, entry in INDEX_ARRAYS.items()} | partition_arrays(prefix, arrays)
+    for part in choice_prefixes(prefix, arrays):
+        own = part == prefix + "own."
+        needed = HIERARCHY_ARRAYS if own else {**SPECTRUM_ARRAYS, **HIERARCHY_ARRAYS}
+        if not own or part + "ids" in arrays:  # without judges, no edges of common rows are needed
+            needed = {**needed, **EDGE_ARRAYS}
+        if arrays[part + "nodes"].any():  # a single leaf has no tree
+            needed = {**needed, **{f"{tree}.{name}": entry for tree in TREES for name, entry in TREE_ARRAYS.items()}}
+        table |= {part + name: entry for name, entry in needed.items()}
+    return table
+
+
+def choice_prefixes(prefix: str, arrays: Arrays) -> list[str]:
+    """Return the prefixes of the graphs of a choice, that of the first graph first; none if there is no choice."""
+    if prefix + "own.nodes" not in arrays:
+        return []
+    judges = itertools.takewhile(
+        lambda part: part + "nodes" in arrays, (f"{prefix}judge{number}." for number in range(MOST_JUDGES))
+    )
+    return [prefix + "own.", *judges]
 
 
 def n_clusters(prefix: str, arrays: Arrays) -> int:
@@ -124,6 +151,7 @@ def check_model_arrays(arrays: Arrays, n_rows: int, n_features: int) -> None:
     require(scalar_rules("", {name: value.item() for name, value in scalars.items()}, others))
     require(index_rules("", others, n_features))
     require(partition_rules("", others, len(others["representatives"]), n_rows))
+    require(choice_rules("", others))
 
 
 def scalar_rules(prefix: str, scalars: Any, arrays: Arrays) -> Rules:
@@ -133,7 +161,9 @@ def scalar_rules(prefix: str, scalars: Any, arrays: Arrays) -> Rules:
     valid = type(sigma) is float and SIGMAS[0] <= sigma <= SIGMAS[1]
     yield valid, f"{prefix}sigma must be a positive number, got {shown(sigma)}."
     yield type(exact) is bool, f"{prefix}exact must be true or false, got {shown(exact)}."
-    most = arrays[prefix + "lists"].shape[1]
+    lists = arrays[prefix + "lists"]
+    p = len(arrays[prefix + "representatives"])
+    most = lists.shape[1] if not exact and len(lists) == p else p
     yield is_integer(K, 1, most), f"{prefix}n_neighbors must be 1 to {most}, got {shown(K)}."
 
 
@@ -150,11 +180,15 @@ def index_rules(prefix: str, arrays: Arrays, n_features: int) -> Rules:
     divides = len(starts) == len(centers) + 1 and starts[0] == 0 and starts[-1] == p
     divides = divides and bool((starts[1:] > starts[:-1]).all())
     yield divides, f"its array {prefix}starts does not divide {p} representatives into {len(centers)} groups."
-    in_range = len(lists) == p and lists.shape[1] <= p and bool(lists.max() < p)
-    yield in_range, f"its array {prefix}lists has ids beyond the {p} representatives, or another length."
+    n_lists, what = (p, "representatives") if len(lists) == p else (len(centers), "groups")
+    in_range = len(lists) == n_lists and 1 <= lists.shape[1] <= n_lists and bool(lists.max() < n_lists)
+    yield in_range, f"its array {prefix}lists has ids beyond the {n_lists} {what}, or another length."
     ordered = np.sort(lists, axis=1)
-    distinct = bool((lists[:, 0] == np.arange(p)).all() and (ordered[:, 1:] != ordered[:, :-1]).all())
-    yield distinct, f"its array {prefix}lists does not list the neighbours of each representative once, itself first."
+    distinct = bool((lists[:, 0] == np.arange(n_lists)).all() and (ordered[:, 1:] != ordered[:, :-1]).all())
+    yield (
+        distinct,
+        f"its array {prefix}lists does not list the neighbours of each of {n_lists} {what} once, itself first.",
+    )
 
 
 def partition_rules(prefix: str, arrays: Arrays, n_points: int, n_rows: int) -> Rules:
@@ -169,6 +203,9 @@ def partition_rules(prefix: str, arrays: Arrays, n_points: int, n_rows: int) -> 
         centers.shape[1] <= n_vectors and len(centers) <= n_rows,
         f"its array {prefix}cluster_centers has shape {centers.shape}, for {n_vectors} vectors and {n_rows} rows.",
     )
+    numbers = arrays.get(prefix + "cluster_numbers", np.arange(len(centers)))
+    counts_all = len(numbers) == len(centers) and bool((np.sort(numbers) == np.arange(len(centers))).all())
+    yield counts_all, f"its array {prefix}cluster_numbers does not number {len(centers)} clusters."
     yield (
         np.einsum("ij,ij->i", centers, centers, dtype=np.float64).max() <= 1.01,
         f"its array {prefix}cluster_centers holds values that are too large for means of unit vectors.",
@@ -196,11 +233,43 @@ def _vote_rules(prefix: str, arrays: Arrays, n_points: int, n_rows: int) -> Rule
     k = int(groups.max()) + 1
     used = k <= n_rows and np.bincount(groups).min() > 0
     yield bool(used), f"its array {prefix}groups leaves one of {k} clusters without representatives or rows."
-    if prefix + "merges" not in arrays:
-        return
+    if prefix + "merges" in arrays:
+        yield from _tree_rules(prefix, arrays, n_points)
+
+
+def _tree_rules(prefix: str, arrays: Arrays, n_points: int) -> Rules:
     merges, heights, masses = (arrays[prefix + name] for name in TREE_ARRAYS)
     sizes = merges.shape == (n_points - 1, 2) and len(heights) == len(masses) == n_points - 1
-    yield sizes, f"its array {prefix}merges, heights or masses is not of a tree of {n_points} representatives."
+    yield sizes, f"its array {prefix}merges, heights or masses is not of a tree of {n_points} leaves."
     too_early = merges >= n_points + np.arange(n_points - 1)[:, None]
     is_tree = not merges.size or (merges.min() >= 0 and not too_early.any() and np.unique(merges).size == merges.size)
     yield bool(is_tree), f"its array {prefix}merges is no tree: a node is merged twice, or before it exists."
+
+
+def choice_rules(prefix: str, arrays: Arrays) -> Rules:
+    """Require valid arrays of a `Choice`: the trees of each graph, and the edges of the common rows to it."""
+    n_common = None
+    for part in choice_prefixes(prefix, arrays):
+        own = part == prefix + "own."
+        p = len(arrays[(prefix if own else part) + "vectors"])
+        if not own:
+            yield (
+                p <= MOST_REPRESENTATIVES,
+                f"it has {p:,} representatives in {part}, more than {MOST_REPRESENTATIVES:,}.",
+            )
+            yield from _spectrum_rules(part, arrays, p)
+        nodes = arrays[part + "nodes"]
+        valid = len(nodes) == p and nodes.min() >= 0 and nodes.max() < p and np.bincount(nodes).min() > 0
+        yield bool(valid), f"its array {part}nodes does not give each of {p} representatives a leaf."
+        for tree in TREES if nodes.any() else ():
+            yield from _tree_rules(f"{part}{tree}.", arrays, int(nodes.max()) + 1)
+        seed = arrays[part + "seed"]
+        yield len(seed) == 1 and seed[0] >= 0, f"its array {part}seed is no seed."
+        if part + "ids" not in arrays:
+            continue
+        ids, weights = arrays[part + "ids"], arrays[part + "weights"]
+        n_common = len(ids) if n_common is None else n_common
+        same = ids.shape == weights.shape and len(ids) == n_common
+        yield same, f"its arrays {part}ids and {part}weights are not the edges of {n_common:,} rows."
+        in_range = bool(ids.max() < p) and weights.min() >= 0 and weights.max() <= 1.01
+        yield bool(in_range), f"its arrays {part}ids and {part}weights are no edges to {p} representatives."

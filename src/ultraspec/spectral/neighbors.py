@@ -6,7 +6,7 @@ then the nearest representative in it (its *owner*), then the K nearest in the l
 distances instead of p.
 
 `build_index` chooses: all representatives are searched while they or the rows are few. Otherwise `ProbeIndex` searches
-those of the rep-clusters around the nearest one, at the speed of matrix products. It finds 97 % of the neighbours, which
+those of the rep-clusters around the nearest one, at the speed of matrix products. It finds 97 % of the neighbours. This
 is enough to label rows, but a graph must be exact: it is built from some rows by the `exact_twin` of the index.
 """
 
@@ -368,8 +368,8 @@ def build_index(
 ) -> RepresentativeIndex:
     """Build the index for a parameter `neighbors`: "approx", "exact", or "auto".
 
-    "auto" searches all representatives up to `EXACT_REPRESENTATIVES`. Beyond, rows of few features, for which the search of
-    the paper is nearly exact, use that one. Others are compared with all if they are `sparse`, or if `n_rows` is small;
+    "auto" searches all representatives up to `EXACT_REPRESENTATIVES`. Beyond, rows of few features use the search of the
+    paper, which is nearly exact for them. Others are compared with all if they are `sparse`, or if `n_rows` is small;
     otherwise `ProbeIndex` is used.
     """
     p, d = representatives.shape

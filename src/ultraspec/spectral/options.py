@@ -9,6 +9,18 @@ import numpy as np
 
 from ultraspec._checks import to_python
 
+PAPER_GRAPH: dict[str, Any] = {  # parameters of the paper, for U-SPEC and the members of U-SENC
+    "n_representatives": 1000,
+    "n_neighbors": 5,
+    "n_components": None,
+    "selection": "hybrid",
+    "candidate_factor": 10,
+    "neighbors": "approx",
+    "neighborhood_factor": 10,
+    "affinity": "paper",
+    "regularization": 0.0,
+}
+
 
 @dataclass(frozen=True)
 class GraphOptions:

@@ -77,7 +77,8 @@ class Preprocessor:
             return plain
         n = min(COMPONENT_ROWS, max(2 * q, COMPONENT_VALUES // rows.n_features))
         sample = plain.prepare(rows.take(sample_indices(rows.n_rows, n, rng)))
-        return replace(plain, **dict(zip(("basis", "center"), _principal_components(sample, q), strict=True)))
+        basis, center = _principal_components(sample, q)
+        return replace(plain, basis=basis, center=center)
 
     @classmethod
     def _fit_scale(
@@ -152,6 +153,7 @@ class Preprocessor:
             project_sparse_rows(block.indptr, block.indices, block.data, self.basis, out)
         else:
             project_rows(block, self.basis, out)
+        assert self.center is not None
         out -= self.center
         return out
 
@@ -219,9 +221,10 @@ class Preprocessor:
 
     def restore(self, points: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """Map points back to the coordinates of the user (under cosine: directions); projected ones, approximately."""
-        if self.basis is not None:
-            points = (points + self.center) @ self.basis.T
-        return points.astype(np.float64) * self.scale + self.offset
+        raw = points.astype(np.float64)
+        if self.basis is not None and self.center is not None:
+            raw = (raw + self.center) @ self.basis.T.astype(np.float64)
+        return raw * self.scale + self.offset
 
 
 class PreparedRows(RowView):

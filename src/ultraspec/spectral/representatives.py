@@ -12,7 +12,9 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Rows, sample_indices, subset
 
 KMEANS_ITERATIONS = 10
-TWO_LEVEL_REPRESENTATIVES = 2000  # beyond this number, k-means runs in two levels: p^1.5 distances per row instead of p^2
+TWO_LEVEL_REPRESENTATIVES = (
+    2000  # beyond this number, k-means runs in two levels: p^1.5 distances per row instead of p^2
+)
 
 
 def count_representatives(n_rows: int, n_representatives: int, n_clusters: int, n_neighbors: int) -> int:
@@ -91,9 +93,7 @@ def _two_level_centers(
 ) -> npt.NDArray[np.float32]:
     """Divide the rows into sqrt(p) groups by k-means, and each group into its share of p clusters."""
     rows = ArrayRows(np.ascontiguousarray(X))
-    groups = lloyd(
-        RowPoints(rows), random_centers(rows, int(np.sqrt(p)), rng), engine, max_iter=KMEANS_ITERATIONS
-    )
+    groups = lloyd(RowPoints(rows), random_centers(rows, int(np.sqrt(p)), rng), engine, max_iter=KMEANS_ITERATIONS)
     shares = _whole_shares(groups.counts, p)
     order = np.argsort(groups.labels, kind="stable")
     bounds = np.cumsum(groups.counts).astype(np.int64)
@@ -109,7 +109,7 @@ def _two_level_centers(
 
 
 def _whole_shares(counts: npt.NDArray[np.float64], total: int) -> npt.NDArray[np.int64]:
-    """Divide `total` in proportion to `counts`, in whole numbers, by largest remainders; at least one for each group."""
+    """Divide `total` in proportion to `counts`, in whole numbers: at least one each, at most the count."""
     exact = counts / counts.sum() * total
     shares = np.floor(exact).astype(np.int64)
     largest = np.argsort(shares - exact, kind="stable")

@@ -26,7 +26,9 @@ from ultraspec.spectral.options import GraphOptions
 from ultraspec.spectral.sparse_graph import PairSums
 
 KEPT_VECTORS = 60  # eigenvectors that models keep, for other numbers of clusters
-DENSE_REPRESENTATIVES = 1500  # up to this number, the affinity is a dense matrix and its eigenvectors are computed directly
+DENSE_REPRESENTATIVES = (
+    1500  # up to this number, the affinity is a dense matrix and its eigenvectors are computed directly
+)
 SPARSE_ENTRIES = 200  # cost of merging sparse graphs, in entries per representative
 NEAREST_ROWS = 2**22  # distances in memory when unused representatives look for the nearest used one
 
