@@ -53,7 +53,7 @@ def rough_labelings(
 
     def run(start: npt.NDArray[np.int64]) -> Labels:
         X = spectrum.unit_rows(min(len(start), n_vectors))
-        return _weighted_kmeans(X, masses, X[start], ROUGH_ITERATIONS)[0]
+        return _weighted_kmeans(X, masses, X[start], ROUGH_ITERATIONS, spherical=True)[0]
 
     return engine.map(run, starts)
 
@@ -79,9 +79,19 @@ def cluster_representatives(
 
 
 def _weighted_kmeans(
-    X: npt.NDArray[np.float32], weights: npt.NDArray[np.float32], centers: npt.NDArray[np.float32], max_iter: int
+    X: npt.NDArray[np.float32],
+    weights: npt.NDArray[np.float32],
+    centers: npt.NDArray[np.float32],
+    max_iter: int,
+    *,
+    spherical: bool = False,
 ) -> tuple[Labels, float]:
-    """Run k-means on unit rows, and return labels and the sum of squares; a centre that loses its rows stays."""
+    """Run k-means on unit rows, and return labels and the sum of squares; a centre that loses its rows stays.
+
+    With `spherical`, centres are scaled to unit length. Otherwise a row that has nothing in common with any centre
+    would join the shortest one, which is the mean of the most mixed cluster: small clusters without a centre of their
+    own would all meet there.
+    """
     centers = centers.copy()
     labels = np.full(len(X), -1, dtype=np.int32)
     before = labels.copy()
@@ -96,6 +106,8 @@ def _weighted_kmeans(
         before[:] = labels
         used = counts > 0
         centers[used] = sums[used] / counts[used, None]
+        if spherical:
+            centers /= np.maximum(np.sqrt(np.einsum("ij,ij->i", centers, centers)), np.float32(1e-10))[:, None]
     difference = X - centers[labels]
     return labels, float(weights @ np.einsum("ij,ij->i", difference, difference))
 
