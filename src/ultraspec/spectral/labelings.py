@@ -25,6 +25,7 @@ LEAST_WEIGHT = 1e-12  # for representatives without rows
 MOST_NODES = 3000  # label patterns that are told from each other, unless there are more clusters than half of them
 STARTS = 10  # starts of k-means; fewer for more than 30 clusters
 STARTED_CLUSTERS = 300  # clusters of all starts together
+GREEDY_CLUSTERS = 60  # up to this number, each step of k-means++ tries several points
 SEED_POINTS = 4000  # heaviest representatives that k-means++ draws from
 
 
@@ -66,7 +67,7 @@ def cluster_representatives(
     X = spectrum.unit_rows(min(k, spectrum.vectors.shape[1]))
     masses = weights.astype(np.float32)
     heaviest = np.sort(np.argsort(-weights, kind="stable")[:SEED_POINTS])
-    trials = 2 + int(np.log(k))
+    trials = 2 + int(np.log(k)) if k <= GREEDY_CLUSTERS else 1
 
     def run(chance: np.random.Generator) -> tuple[float, Labels]:
         start = spread_centers(X[heaviest], weights[heaviest], k, chance, trials)
