@@ -48,9 +48,7 @@ def fit(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> dict[str, Any]:
         "scores": scores(y, model.labels_[: len(y)]),
         "chosen": model.discretize_,
         "agreement": {name: round(value, 4) for name, value in model.candidates_.items()},
-        "candidates": {
-            name: scores(y, model.cut(k, discretize=name).labels_[: len(y)]) for name in CANDIDATES[:3]
-        }
+        "candidates": {name: scores(y, model.cut(k, discretize=name).labels_[: len(y)]) for name in CANDIDATES[:3]}
         if len(X) <= 100_000
         else {},
         "representatives": len(model.representatives_),
@@ -151,7 +149,10 @@ def report(result: dict[str, Any]) -> str:
     if runs:
         nmi = {
             "default": [run["scores"][2] for run in runs.values()],
-            **{name: [run[name][2] for run in runs.values()] for name in ("former kmeans", "former agreement", "U-SENC")},
+            **{
+                name: [run[name][2] for run in runs.values()]
+                for name in ("former kmeans", "former agreement", "U-SENC")
+            },
         }
         better = np.maximum(nmi["former kmeans"], nmi["former agreement"])
         lost = better - nmi["default"]
