@@ -16,7 +16,7 @@ from common import SETS, fetch, machine, read_set, store
 from sklearn.metrics import adjusted_mutual_info_score
 from which_data import SETTINGS, make
 
-from ultraspec import USENC, USPEC, datasets, metrics
+from ultraspec import USPEC, datasets, metrics
 
 SEEDS = range(2001, 2006)
 DRAW = 501  # of the generated settings
@@ -69,7 +69,7 @@ def run_sets(runs: dict[str, Any]) -> Any:
 
 
 def run_settings(runs: dict[str, Any]) -> Any:
-    """Score fresh draws of the generated settings, beside the two former ways and U-SENC."""
+    """Score fresh draws of the generated settings, beside the two former ways."""
     for name, setting in SETTINGS.items():
         if name in runs:
             continue
@@ -78,9 +78,8 @@ def run_settings(runs: dict[str, Any]) -> Any:
         for way in ("kmeans", "agreement"):
             labels = USPEC.paper(setting.k, discretize=way, random_state=DRAW, **OLD).fit(X).labels_
             found[f"former {way}"] = scores(y, labels)
-        found["U-SENC"] = scores(y, USENC(setting.k, random_state=DRAW).fit(X).labels_)
         runs[name] = found
-        print(name, found["scores"], found["former kmeans"], found["former agreement"], found["U-SENC"], flush=True)
+        print(name, found["scores"], found["former kmeans"], found["former agreement"], flush=True)
         yield
 
 
@@ -149,10 +148,7 @@ def report(result: dict[str, Any]) -> str:
     if runs:
         nmi = {
             "default": [run["scores"][2] for run in runs.values()],
-            **{
-                name: [run[name][2] for run in runs.values()]
-                for name in ("former kmeans", "former agreement", "U-SENC")
-            },
+            **{name: [run[name][2] for run in runs.values()] for name in ("former kmeans", "former agreement")},
         }
         better = np.maximum(nmi["former kmeans"], nmi["former agreement"])
         lost = better - nmi["default"]
