@@ -609,7 +609,7 @@ def loaded(name):
         }
         if not has_tree:
             return {**found, "cut": of_labels(model.cut(2, SMALL).labels_)}
-        with pytest.raises(ValueError, match="no trees .* Fit again with discretize='agreement'"):
+        with pytest.raises(ValueError, match=r"no trees .* Fit again with discretize='agreement'"):
             model.cut(2, SMALL * units)
         return found
 
@@ -775,27 +775,27 @@ def fit_new(options):
     return run
 
 
-FLOWER, _ = datasets.generate("sf", 6000, random_state=0)
+FACE_ROWS, _ = datasets.generate("sf", 6000, random_state=0)
 WIDE = blobs(1200, k=4, d=80, seed=4)[0]  # more than 50 features, so rows are projected
 CLASSES = {"rows": GAUSSIANS, "k": datasets.N_CLASSES["cg"]}
-PETALS = {"rows": FLOWER, "k": datasets.N_CLASSES["sf"]}
+FACE = {"rows": FACE_ROWS, "k": datasets.N_CLASSES["sf"]}
 TREES = ("agreement", "linked", "border")
 NEW_OPTIONS = {
     "blobs": {},
     "circles": {"rows": CIRCLES, "k": 3},
     "gaussians": CLASSES,
-    "flower": PETALS,
+    "face": FACE,
     "bananas": {"rows": BANANAS, "k": 2},
     **{name: {**CLASSES, "discretize": name} for name in ("kmeans", *TREES)},
     "n_graphs": {**CLASSES, "n_graphs": 5},
-    "paper_affinity": {**PETALS, "affinity": "paper"},
+    "paper_affinity": {**FACE, "affinity": "paper"},
     "wide": {"rows": WIDE, "k": 4},
     "wide_not_projected": {"rows": WIDE, "k": 4, "n_components": None},
     "documents": {"rows": DOCUMENTS, "k": 4},
     "documents_cosine": {"rows": DOCUMENTS, "k": 4, "metric": "cosine", "n_components": 6},
-    "sparse_graph": {**PETALS, "n_representatives": 1800},
-    "sparse_graph_kmeans": {**PETALS, "n_representatives": 1800, "discretize": "kmeans"},
-    "graph_rows": {**PETALS, "graph_rows": 3000},
+    "sparse_graph": {**FACE, "n_representatives": 1800},
+    "sparse_graph_kmeans": {**FACE, "n_representatives": 1800, "discretize": "kmeans"},
+    "graph_rows": {**FACE, "graph_rows": 3000},
     "auto": {"k": "auto"},
     "many_clusters": {"rows": GAUSSIANS, "k": 80},
 }
@@ -804,7 +804,7 @@ SETTINGS |= {f"new_uspec_{name}": fit_new(options) for name, options in NEW_OPTI
 
 @setting
 def new_uspec_cut(folder):
-    model = new_uspec(**PETALS)
+    model = new_uspec(**FACE)
     found = {str(k): of_choice(model.cut(k)) for k in (2, 5, 13, 30)}
     ways = ("kmeans", *TREES)
     return found | {f"{way}_{k}": of_labels(model.cut(k, discretize=way).labels_) for way in ways for k in (3, 8)}
