@@ -81,10 +81,7 @@ def test_clusters_of_ensembles_and_baselines_are_numbered_by_size(face):
     base[:, 1:] = base[:, :1] // 2  # uneven, in agreement
     found = [USENC(5, n_estimators=4, consensus=way, random_state=0).fit(X) for way in ("average", "transfer_cut")]
     labelings = [model.labels_ for model in found] + [model.cut(3).labels_ for model in found]
-    labelings += [
-        baselines.KMeansLite(5, random_state=0).fit(X).labels_,
-        baselines.EAC(5, random_state=0).fit(X).labels_,
-    ]
+    labelings += [kind(5, random_state=0).fit(X).labels_ for kind in (baselines.KMeansLite, baselines.EAC)]
     labelings += [consensus(base, 3, random_state=0), baselines.eac(base, 3, random_state=0)]
     for labels in labelings:
         assert (np.diff(np.bincount(labels)) <= 0).all()
@@ -188,7 +185,7 @@ def test_a_model_without_judges_refuses_to_choose(face):
 
 
 def test_cut_refuses_other_ways(model):
-    with pytest.raises(ValueError, match="discretize must be one of 'auto', 'agreement', .*, got 'consensus'"):
+    with pytest.raises(ValueError, match=r"discretize must be one of 'auto', 'agreement', .*, got 'consensus'"):
         model.cut(3, discretize="consensus")
 
 
@@ -214,11 +211,8 @@ def test_the_parameters_of_the_paper():
     others = set(wanted) - {"discretize"}
     ensemble = USENC.paper(5).get_params()
     assert {name: ensemble[name] for name in others} == {name: wanted[name] for name in others}
-    assert (ensemble["consensus"], ensemble["n_estimators"], ensemble["base_clusters"]) == (
-        "transfer_cut",
-        20,
-        (20, 60),
-    )
+    rest = {"consensus": "transfer_cut", "n_estimators": 20, "base_clusters": (20, 60)}
+    assert {name: ensemble[name] for name in rest} == rest
     assert type(model) is USPEC
     assert USPEC.paper().n_clusters == USPEC().n_clusters
 

@@ -588,9 +588,7 @@ def test_cut_refuses_other_numbers(model, k, error, message):
 
 def test_cut_by_kmeans_needs_eigenvectors(model):
     assert model.cut(60, discretize="kmeans").n_clusters_ == 60
-    with pytest.raises(
-        ValueError, match="has 60 eigenvectors, too few for n_clusters=61. Fit again with n_clusters=61"
-    ):
+    with pytest.raises(ValueError, match=r"has 60 eigenvectors, .* n_clusters=61\. Fit again with n_clusters=61\."):
         model.cut(61, discretize="kmeans")
 
 
