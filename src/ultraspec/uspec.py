@@ -181,6 +181,8 @@ class USPEC(RowEstimator):
     np.int32(1)
     """
 
+    _may_choose_representatives = True
+
     def __init__(
         self,
         n_clusters: int | Literal["auto"] = 8,

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from ultraspec.cluster.distance_bounds import ProjectionBound
 from ultraspec.cluster.kmeans import lloyd, random_centers
 from ultraspec.cluster.points import RowPoints
+from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Rows, sample_indices, subset
 
@@ -98,7 +99,7 @@ def _two_level_centers(
     order = np.argsort(groups.labels, kind="stable")
     bounds = np.cumsum(groups.counts).astype(np.int64)
     tasks = list(zip(np.split(order, bounds[:-1]), shares.tolist(), rng.spawn(len(shares)), strict=True))
-    alone = engine.within(engine.reporter, alone=True)
+    alone = engine.within(MemberReporter(engine.reporter), alone=True)  # groups are counted, not their passes
 
     def divide(task: tuple[npt.NDArray[np.int64], int, np.random.Generator]) -> npt.NDArray[np.float32]:
         members, k, chance = task
