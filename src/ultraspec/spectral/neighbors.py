@@ -285,7 +285,9 @@ class ProbeIndex(RepresentativeIndex):
         return cls(representatives, centers, starts, lists, min(n_neighbors, int(sizes.min())), False)
 
     def query_into(self, block: Block, ids: Ids, sq: Squares) -> None:
-        """Find the nearest representatives of dense rows, and write them to `ids` and `sq`."""
+        """Find the nearest representatives, and write them to `ids` and `sq`; sparse rows become dense."""
+        if scipy.sparse.issparse(block):
+            block = block.toarray()
         n = len(block)
         groups = np.zeros(n, dtype=np.int32)  # nearest rep-cluster of each row
         sq_center = np.empty(n, dtype=np.float32)
