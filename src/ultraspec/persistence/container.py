@@ -37,8 +37,8 @@ DEFAULTS_1 = {"n_representatives": 1000, "neighbors": "approx"}  # of the first 
 def _upgrade_1(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
     """Convert a file of the first format, whose estimators followed the paper.
 
-    Parameters that it lacks had other defaults. Clusters of "representatives" and "consensus" were votes, like those of "agreement". Trees of `USPEC` are dropped,
-    because its other trees are not known.
+    Parameters that it lacks had other defaults. Clusters of "representatives" and "consensus" were votes, like those of
+    "agreement". Trees of `USPEC` are dropped, because its other trees are not known.
     """
     parameters, facts = header.get("parameters"), header.get("facts")
     if isinstance(parameters, dict) and isinstance(facts, dict):

@@ -371,8 +371,8 @@ def build_index(
     """Build the index for a parameter `neighbors`: "approx", "exact", or "auto".
 
     "auto" searches all representatives up to `EXACT_REPRESENTATIVES`. Beyond, rows of few features use the search of
-    the paper, which is nearly exact for them. Others are compared with all if they are `sparse`, or if `n_rows` is small;
-    otherwise `ProbeIndex` is used.
+    the paper, which is nearly exact for them. Others are compared with all if they are `sparse`, or if `n_rows` is
+    small; otherwise `ProbeIndex` is used.
     """
     p, d = representatives.shape
     if neighbors == "auto" and p > EXACT_REPRESENTATIVES and not sparse:
