@@ -117,9 +117,7 @@ def test_kmeans_ends_at_weighted_means(engine):
 def test_heavier_representatives_draw_the_centres(engine):
     spectrum, y = clumps(k=2, spread=0.02)
     heavy = Spectrum(spectrum.eigenvalues, spectrum.vectors, np.where(y == 0, 1e6, 1.0) * spectrum.degrees)
-    labels = [
-        labelings.cluster_representatives(s, 2, 50, np.random.default_rng(0), engine) for s in (spectrum, heavy)
-    ]
+    labels = [labelings.cluster_representatives(s, 2, 50, np.random.default_rng(0), engine) for s in (spectrum, heavy)]
     assert len(set(zip(y, labels[0], strict=True))) == 2
     assert len(set(labels[1][y == 0])) == 2  # splitting the heavy bundle now lowers the sum of squares more
 
