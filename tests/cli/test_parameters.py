@@ -82,7 +82,7 @@ class TestSource:
         for text, value in (("None", None), ("auto", "auto"), ("7", 7)):
             values = {"n_clusters": 3, "n_components": parameter.parse(text)}
             assert make_estimator(values, ensemble=kind is USENC).n_components == value
-        with pytest.raises(typer.BadParameter, match="an integer such as .*, or 'auto', or 'none', got 'all'"):
+        with pytest.raises(typer.BadParameter, match=r"an integer such as .*, or 'auto', or 'none', got 'all'"):
             parameter.parse("all")
         assert not parameters_of(kind.__name__)["n_jobs"].takes_none
         values = {"n_clusters": 3, "checkpoint": "none"}  # a folder

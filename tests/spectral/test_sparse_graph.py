@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -42,7 +44,7 @@ def added(edges, degrees, weights, p, bounds=()):
     """Sums of rows that are added in blocks."""
     sums, counts = PairSums(p), np.zeros(p)
     ends = sorted({0, len(edges), *(bound for bound in bounds if bound < len(edges))})
-    for low, high in zip(ends[:-1], ends[1:], strict=True):
+    for low, high in pairwise(ends):
         part = slice(low, high)
         some = weights[part] if len(weights) > 1 else weights
         sums.add_rows(edges.ids[part], edges.weights[part], degrees[part], some, counts)
