@@ -421,6 +421,17 @@ def test_small_dense_rows_are_preprocessed_once(engine, monkeypatch):
     assert isinstance(prepare_rows(ArrayRows(X), space, engine), PreparedRows)
 
 
+def test_rows_stay_finite_if_directions_are_not_orthogonal():
+    """As those of a file may be: all are the same, and a row lies along them."""
+    d, q = 2**14, 2**13
+    basis = np.full((d, q), 1 / np.sqrt(d), dtype=np.float32)
+    space = Preprocessor("euclidean", np.zeros(d), 1.0, basis, np.zeros(q, dtype=np.float32))
+    with np.errstate(over="raise"):
+        row = space.prepare_new(np.full((1, d), 1e300))
+        assert np.isfinite((2 * row) ** 2).all()
+        assert np.isfinite(((2 * row) ** 2).sum())
+
+
 def test_new_rows_far_out_are_clipped_before_the_projection(engine):
     X = low_rank()
     space = projected(X, engine, 6)
