@@ -60,7 +60,7 @@ def run(
 def make_estimator(parameters: Mapping[str, Any], *, ensemble: bool) -> Any:
     """Create the estimator and check its parameters; None stands for a parameter that was not given."""
     specs = parameters_of("USENC" if ensemble else "USPEC")
-    given = {
+    given: dict[str, Any] = {
         name: None if value == NONE and name in specs and specs[name].takes_none else value
         for name, value in parameters.items()
         if value is not None
