@@ -44,6 +44,13 @@ def test_private_modules_are_imported_within_their_package_only():
     assert not seen, "\n".join(["", *seen])
 
 
+@pytest.mark.parametrize("package", ["cluster", "ensemble", "spectral"])
+def test_every_module_of_the_method_has_a_test_module(package):
+    tests = {path.name for path in (ROOT / "tests" / package).glob("test_*.py")}
+    modules = [path.name for path in (PACKAGE / package).glob("*.py") if path.stem != "__init__"]
+    assert [name for name in sorted(modules) if f"test_{name}" not in tests] == []
+
+
 def test_the_package_is_easy_to_survey():
     entries = [path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"]
     assert len(entries) <= 25, sorted(entries)
@@ -121,9 +128,10 @@ def test_registries_that_contributing_names_exist():
     from ultraspec.baselines import __all__ as baselines
     from ultraspec.reproduce.declarations import METHODS, Method
     from ultraspec.rows import FORMATS, FileRows, Rows
-    from ultraspec.spectral.discretize import DISCRETIZATIONS, Discretization
+    from ultraspec.spectral.candidates import CANDIDATES, TREES
+    from ultraspec.spectral.discretize import DISCRETIZATIONS
 
-    assert all(isinstance(each, Discretization) for each in DISCRETIZATIONS.values())
+    assert set(TREES) < set(CANDIDATES) < set(DISCRETIZATIONS)
     assert all(isinstance(each, Method) for each in METHODS)
     assert issubclass(FileRows, Rows)
     assert FORMATS

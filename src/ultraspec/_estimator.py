@@ -23,9 +23,9 @@ from ultraspec.engines.threads import ThreadEngine, engine_for
 from ultraspec.rows import Block, Rows, Scaling, Span
 from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.model import Model, RowModel
-from ultraspec.spectral.model_checks import MOST_REPRESENTATIVES
 from ultraspec.spectral.partition import Partition, embed_all
 from ultraspec.spectral.preprocess import Preprocessor, UnseenRows
+from ultraspec.spectral.representatives import MOST_REPRESENTATIVES
 from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
 from ultraspec.storage.spool import ArrayTuple
 

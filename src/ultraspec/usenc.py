@@ -29,6 +29,7 @@ from ultraspec.ensemble.predict import EnsembleModel
 from ultraspec.rows import Rows, is_lazy
 from ultraspec.spectral.options import PAPER_GRAPH, LabelOptions
 from ultraspec.spectral.preprocess import Preprocessor, prepare_rows
+from ultraspec.spectral.representatives import MOST_REPRESENTATIVES
 from ultraspec.storage.spool import as_array
 
 CLUSTERS_IF_AUTO = 10  # number of clusters that n_clusters="auto" is taken for when members are chosen
@@ -429,6 +430,7 @@ class USENC(RowEstimator):
             self.labels_, self.confidence_ = self._map_rows(rows, self._model.label_with_confidence, types)
 
     def _check_parameters(self) -> None:
+        check_integer("n_representatives", self.n_representatives, least=1, most=MOST_REPRESENTATIVES)  # not "auto"
         check_integer("n_estimators", self.n_estimators, least=1)
         check_integer("base_max_iter", self.base_max_iter, least=1)
         check_choice("consensus", self.consensus, tuple(CONSENSUS_METHODS))

@@ -118,7 +118,11 @@ def test_bad_data(shell, name, says, more):
         (["x.npy", "-k", "3", "--seed", "x"], "--seed"),
         (["x.npy", "-k", "3", "--metric", "manhattan"], "'--metric': it must be one of 'euclidean', 'cosine'"),
         (["x.npy", "-k", "3", "--selection", "best"], "'--selection': it must be one of"),
-        (["x.npy", "-k", "3", "--n-neighbors", "2000"], "n_neighbors=2000 is more than n_representatives=1000"),
+        (
+            ["x.npy", "-k", "3", "-p", "100", "--n-neighbors", "200"],
+            "n_neighbors=200 is more than n_representatives",
+        ),
+        (["x.npy", "-k", "3", "--ensemble", "-p", "auto"], "--n-representatives must be an integer >= 1 and <= 6"),
         (["x.npy", "-k", "3", "--n-jobs", "0"], "--n-jobs must be a non-zero integer (-1 uses all cores), got 0."),
         (["x.npy", "-k", "3", "--scale", "fancy"], "--scale must be 'none' or 'standard'"),
         (["x.npy", "-k", "3", "--n-estimators", "3"], "--n-estimators is for ensembles: pass --ensemble too."),

@@ -137,14 +137,17 @@ class TestFit:
 
     @pytest.mark.parametrize(
         "words",
-        [["--discretize", "consensus", "--graph-rows", "1_500"], ["--ensemble", "-m", 4, "--consensus", "average"]],
+        [
+            ["--discretize", "linked", "--graph-rows", "1_500", "--n-components", "none"],
+            ["--ensemble", "-m", 4, "--consensus", "transfer_cut"],
+        ],
     )
     def test_other_ways_to_find_clusters(self, shell, data, words):
         shell.fine("fit", "x.npy", "-k", 3, "--seed", 0, *words, "-o", "a.npy", "--report", "r.html")
         if "--ensemble" in words:
-            model = USENC(3, n_estimators=4, consensus="average", random_state=0)
+            model = USENC(3, n_estimators=4, consensus="transfer_cut", random_state=0)
         else:
-            model = USPEC(3, discretize="consensus", graph_rows=1500, random_state=0)
+            model = USPEC(3, discretize="linked", graph_rows=1500, n_components=None, random_state=0)
         np.testing.assert_array_equal(np.load("a.npy"), model.fit_predict(data[0]))
         again = re.search(r"ultraspec fit x\.npy[^<\n]*", (shell.folder / "r.html").read_text(encoding="utf-8"))
         shell.fine(*shlex.split(again[0])[1:], "-o", "b.npy")

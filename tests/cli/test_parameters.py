@@ -35,7 +35,10 @@ VALUES = {
     "n_init": ("2", 2),
     "max_iter": ("50", 50),
     "regularization": ("0.5", 0.5),
-    "discretize": ("consensus", "consensus"),
+    "n_components": ("12", 12),
+    "affinity": ("paper", "paper"),
+    "discretize": ("border", "border"),
+    "n_graphs": ("4", 4),
     "graph_rows": ("9_999", 9999),
     "consensus": ("average", "average"),
     "random_state": ("11", 11),
@@ -71,6 +74,19 @@ class TestSource:
             option, text = parameter.write(VALUES[name][1])
             assert option in parameter.flags
             assert parameter.parse(text) == VALUES[name][1]
+
+    def test_none_is_written_where_it_is_not_the_default(self, kind):
+        parameter = parameters_of(kind.__name__)["n_components"]
+        assert parameter.metavar == "N|auto|none"
+        assert parameter.write(None) == ["--n-components", "none"]
+        for text, value in (("None", None), ("auto", "auto"), ("7", 7)):
+            values = {"n_clusters": 3, "n_components": parameter.parse(text)}
+            assert make_estimator(values, ensemble=kind is USENC).n_components == value
+        with pytest.raises(typer.BadParameter, match=r"an integer such as .*, or 'auto', or 'none', got 'all'"):
+            parameter.parse("all")
+        assert not parameters_of(kind.__name__)["n_jobs"].takes_none
+        values = {"n_clusters": 3, "checkpoint": "none"}  # a folder
+        assert make_estimator(values, ensemble=kind is USENC).checkpoint == "none"
 
     def test_parameters_that_are_not_given_have_their_defaults(self, kind):
         model = make_estimator({"n_clusters": 8, "random_state": None, "n_jobs": None}, ensemble=kind is USENC)

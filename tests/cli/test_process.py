@@ -43,7 +43,7 @@ class TestShown:
         code, out, err = shell("fit", "x.npy", "-k", 3, "--scale", "standard")
         assert code == 0
         names = [line.split()[1] for line in err.splitlines()]
-        phases = ["survey", "representatives", "neighbors", "graph", "eigenvectors", "labels"]
+        phases = ["survey", "pilot", "representatives", "neighbors", "graph", "eigenvectors", "labels"]
         assert names == ["scale", *phases]
         assert "\033" not in err + out
         assert "\r" not in err + out

@@ -145,3 +145,22 @@ def test_bad_input():
             agglomerate(D)
     with pytest.raises(ValueError, match="n_clusters must be an integer >= 1 and <= 2"):
         agglomerate(np.zeros((2, 2))).cut(3)
+
+
+@settings(max_examples=50)
+@given(p=st.integers(1, 25), seed=SEEDS, data=st.data())
+def test_roots_are_the_nodes_of_the_clusters(p, seed, data):
+    D = squareform(pdist(points(p, seed))) if p > 1 else np.zeros((1, 1))
+    tree = agglomerate(D)
+    k = data.draw(st.integers(1, p))
+    labels, roots = tree.cut(k), tree.roots(k)
+    assert roots.shape == (k,)
+    below = leaves(tree)
+    for c, root in enumerate(roots):
+        assert sorted(below[root]) == np.flatnonzero(labels == c).tolist()
+
+
+def test_roots_of_all_leaves_and_of_one_cluster():
+    tree = agglomerate(squareform(pdist(points(6, 0))))
+    assert tree.roots(6).tolist() == list(range(6))
+    assert tree.roots(1).tolist() == [10]

@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from tests.helpers.common import blobs, same_partition
@@ -21,14 +20,12 @@ from ultraspec.ensemble.members import (
     first_columns,
     generate_members,
     label_members,
-    prepare_rows,
     reduce_range,
     run_member,
 )
-from ultraspec.rows import ArrayRows, SparseRows
+from ultraspec.rows import ArrayRows
 from ultraspec.spectral.model_checks import InvalidModel
 from ultraspec.spectral.options import GraphOptions
-from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
 from ultraspec.storage.checkpoint import NoCheckpoint
 
 
@@ -173,21 +170,6 @@ def test_labels_of_members_are_numbered_through_all_of_them(rows, made, engine):
     again = base_labels(models, rows, labels.dtype, engine)
     assert again.dtype == labels.dtype
     assert (again == labels).all()
-
-
-# Preprocessed rows
-
-
-def test_small_dense_rows_are_preprocessed_once(engine, monkeypatch):
-    X = blobs(600)[0]
-    preprocessor = Preprocessor.fit(ArrayRows(X), "euclidean", np.random.default_rng(0), engine)
-    prepared = prepare_rows(ArrayRows(X), preprocessor, engine)
-    assert isinstance(prepared, ArrayRows)
-    assert prepared.read(0, 600).tobytes() == preprocessor.prepare(X).tobytes()
-    sparse = SparseRows(scipy.sparse.csr_array(X))
-    assert isinstance(prepare_rows(sparse, preprocessor, engine), PreparedRows)
-    monkeypatch.setattr(members, "PREPARED_BYTES", 600 * 3 * 4 - 1)
-    assert isinstance(prepare_rows(ArrayRows(X), preprocessor, engine), PreparedRows)
 
 
 # Checkpoints

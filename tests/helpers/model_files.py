@@ -25,9 +25,21 @@ def ensemble(**options):
     return USENC(4, n_estimators=3, base_clusters=(4, 8), **{**SMALL, **options})
 
 
+def paper_ensemble(**options):
+    return USENC.paper(4, n_estimators=3, base_clusters=(4, 8), regularization=1e-3, **{**SMALL, **options})
+
+
+MODELS = {
+    "USPEC": lambda: USPEC.paper(4, regularization=1e-3, **SMALL),
+    "USENC": paper_ensemble,
+    "auto": lambda: USPEC(4, **SMALL),
+    "average": ensemble,
+}
+
+
 @functools.cache
 def fitted(kind):
-    return (USPEC(4, **SMALL) if kind == "USPEC" else ensemble()).fit(X)
+    return MODELS[kind]().fit(X)
 
 
 def as_loaded(model):
@@ -48,6 +60,9 @@ def same(one, other, rows):
         assert type(getattr(other, name)) is int
     if isinstance(one, USPEC):
         assert other.sigma_ == one.sigma_
+        assert other.discretize_ == one.discretize_
+        assert other.candidates_ == one.candidates_
+        assert list(other.candidates_ or ()) == list(one.candidates_ or ())  # the largest agreement first
     assert repr(other) == repr(one)
     assert other.get_params() == one.get_params()
     np.testing.assert_array_equal(other.get_feature_names_out(), one.get_feature_names_out())

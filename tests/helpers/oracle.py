@@ -182,3 +182,38 @@ def co_association(labelings, masses):
 def moved_labels(T, labels, k):
     """g_j = argmax_c sum_i T_ij [l_i = c]."""
     return (T.T @ np.eye(k)[labels]).argmax(axis=1)
+
+
+def similarities(means, links, masses, method):
+    """S_ab (L_ab / min vol)^0.5 ("linked"), or S_ab max(m_a, m_b)^0.25 L_ab / min vol ("border")."""
+    volumes = links.sum(axis=1)
+    shares = links / np.minimum.outer(volumes, volumes)
+    weights = np.sqrt(shares) if method == "linked" else np.maximum.outer(masses, masses) ** 0.25 * shares
+    S = means * weights
+    np.fill_diagonal(S, -np.inf)
+    return S
+
+
+def linked_merges(C, W, masses, groups, method):
+    """Merge the two most similar groups until one is left, each time from the sums over their members.
+
+    C : co-association, W : affinity (self-loops count to volumes), masses : sizes of the members. Gives the groups as
+    sets of members after each merge, and the similarities.
+    """
+    clusters = [np.flatnonzero(groups == g) for g in range(max(groups) + 1)]
+    steps = []
+    while len(clusters) > 1:
+        totals = np.array([masses[a].sum() for a in clusters])
+        means = np.array(
+            [
+                [masses[a] @ C[np.ix_(a, b)] @ masses[b] / masses[a].sum() / masses[b].sum() for b in clusters]
+                for a in clusters
+            ]
+        )
+        links = np.array([[W[np.ix_(a, b)].sum() for b in clusters] for a in clusters])
+        S = similarities(means, links, totals, method)
+        a, b = sorted(np.unravel_index(S.argmax(), S.shape))
+        merged = np.concatenate([clusters[a], clusters[b]])
+        clusters = [c for i, c in enumerate(clusters) if i not in (a, b)] + [merged]
+        steps.append(({frozenset(c.tolist()) for c in clusters}, S[a, b]))
+    return steps

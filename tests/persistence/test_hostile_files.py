@@ -19,6 +19,11 @@ from tests.helpers.common import blobs
 from tests.helpers.model_files import SMALL, X, fitted, packed, parts, refused, rewrite, same, write
 from ultraspec import USENC, USPEC, load, save
 from ultraspec.persistence.model_files import ModelFileError, ModelFileNotFoundError
+from ultraspec.spectral import neighbors
+from ultraspec.spectral.candidates import CANDIDATES
+from ultraspec.spectral.neighbors import ProbeIndex
+
+KINDS = ("USPEC", "USENC", "auto", "average")
 
 
 @pytest.fixture(params=["USPEC", "USENC"])
@@ -126,9 +131,13 @@ def tiny(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tiny")
     rows, _ = blobs(90, k=2, d=2)
     files = {}
+    small = {"n_representatives": 8, "n_neighbors": 2, "random_state": 0}
+    members = {"n_estimators": 2, "base_clusters": (2, 3)}
     for name, model in {
-        "USPEC": USPEC(2, n_representatives=8, n_neighbors=2, random_state=0),
-        "USENC": USENC(2, n_estimators=2, base_clusters=(2, 3), n_representatives=8, n_neighbors=2, random_state=0),
+        "USPEC": USPEC.paper(2, regularization=1e-3, **small),
+        "USENC": USENC.paper(2, regularization=1e-3, **members, **small),
+        "auto": USPEC(2, **small),
+        "average": USENC(2, **members, **small),
     }.items():
         save(model.fit(rows), folder / name)
         files[name] = (folder / name).read_bytes(), model, rows
@@ -148,7 +157,7 @@ def equal_or_refused(path, model, rows):
         same(model, other, rows)
 
 
-@pytest.mark.parametrize("kind", ["USPEC", "USENC"])
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=300)
 @given(data=st.data())
 def test_a_flipped_byte_is_noticed(tiny, kind, data):
@@ -158,7 +167,7 @@ def test_a_flipped_byte_is_noticed(tiny, kind, data):
     equal_or_refused(path, model, rows)
 
 
-@pytest.mark.parametrize("kind", ["USPEC", "USENC"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_flip_in_the_header_is_noticed(tiny, kind):
     """Flips of the lowest and of the sixth bit, which turns letters to capitals, in every fifth byte."""
     path, (content, model, rows) = tiny[0], tiny[1][kind]
@@ -169,7 +178,7 @@ def test_every_flip_in_the_header_is_noticed(tiny, kind):
             equal_or_refused(path, model, rows)
 
 
-@pytest.mark.parametrize("kind", ["USPEC", "USENC"])
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=200)
 @given(data=st.data())
 def test_a_part_of_a_file_is_refused(tiny, kind, data):
@@ -221,7 +230,7 @@ def fill(value, at=0):
 
 
 HEADERS = {
-    "future": (put("version", 2), "written by ultraspec 0.1.0, format 2; this is .*, which reads format 1: upgrade"),
+    "future": (put("version", 3), "written by ultraspec 0.1.0, format 3; this is .*, which reads format 2: upgrade"),
     "past": (put("version", 0), "no valid version: format 0"),
     "true": (put("version", True), "no valid version"),
     "fraction": (put("version", 1.0), "no valid version"),
@@ -275,7 +284,7 @@ ENSEMBLE_PARAMETER_CHANGES = {
     "numbers": (put("base_clusters", [2, 3, 4]), "not valid. base_clusters must be a pair"),
     "word": (put("base_clusters", "ab"), "not valid. base_clusters"),
     "consensus": (put("consensus", "magic"), "not valid. consensus must be"),
-    "another consensus": (put("consensus", "average"), "says 'average', but it holds centres"),
+    "another consensus": (put("consensus", "average"), "says 'average', but it holds no tree"),
 }
 
 
@@ -447,20 +456,217 @@ VOTE_CHANGES = {
     "group below": (edit("groups", fill(-1)), "groups does not give each of 40 representatives"),
     "empty group": (edit("groups", lambda a: a + 1), "groups leaves one of 5 clusters without"),
     "centres too": (put("cluster_centers", np.zeros((4, 4), np.float32)), "has an array 'cluster_centers'"),
-    "no tree": (drop("merges"), "says 'consensus', but it holds no tree"),
-    "half a tree": (edit("merges", lambda a: a[:-1]), "is not of a tree of 40 representatives"),
-    "heights": (edit("heights", lambda a: a[:-1]), "is not of a tree of 40 representatives"),
-    "node too early": (edit("merges", fill(78)), "merges is no tree"),
-    "node twice": (edit("merges", lambda a: a.__setitem__((1, 0), a[0, 0])), "merges is no tree"),
-    "node below": (edit("merges", fill(-1)), "merges is no tree"),
+    "no groups": (drop("groups"), "discretize says 'auto', but it holds centres"),
+    "numbers too": (put("cluster_numbers", np.arange(4, dtype=np.int32)), "has an array 'cluster_numbers'"),
+    "a tree too": (put("merges", np.zeros((39, 2), np.int64)), "its array 'heights' is missing"),
 }
 
 
 @pytest.mark.parametrize("case", VOTE_CHANGES)
 def test_altered_votes(case, path):
-    save(USPEC(4, discretize="consensus", **SMALL).fit(X), path)
+    save(fitted("auto"), path)
     rewrite(path, arrays=VOTE_CHANGES[case][0])
     refused(path, VOTE_CHANGES[case][1])
+
+
+# The trees of all candidates, and the other graphs
+CHOICE_CHANGES = {
+    "no first graph": (drop("own.nodes"), "which does not belong there"),
+    "no nodes of a judge": (drop("judge0.nodes"), "has an array 'judge0.*does not belong there"),
+    "no nodes of the last judge": (drop("judge1.nodes"), "has an array 'judge1.*does not belong there"),
+    "a judge too many": (put("judge2.nodes", np.zeros(9, np.int32)), "its array 'judge2.* is missing"),
+    "a judge by another name": (put("judge9.nodes", np.zeros(9, np.int32)), "has an array 'judge9.nodes'"),
+    "fewer nodes": (edit("own.nodes", lambda a: a[:-1]), "own.nodes does not give each of 40 representatives a leaf"),
+    "no node": (edit("own.nodes", lambda a: a[:0]), "'own.nodes' has shape .*, which no model has"),
+    "node beyond": (edit("judge0.nodes", fill(2**31 - 1)), "judge0.nodes does not give each of 40"),
+    "node below": (edit("own.nodes", fill(-(2**31))), "own.nodes does not give each of 40"),
+    "node without representatives": (edit("own.nodes", lambda a: a + 1), "own.nodes does not give each of 40"),
+    "a single node": (edit("own.nodes", lambda a: 0 * a), "has an array 'own.agreement.heights'"),
+    "nodes as floats": (edit("own.nodes", lambda a: a.astype(np.float32)), "own.nodes must be of type int32"),
+    "nodes of two axes": (edit("own.nodes", lambda a: a[None]), "own.nodes must have 1 axes"),
+    "no seed": (drop("own.seed"), "'own.seed' is missing"),
+    "negative seed": (edit("own.seed", fill(-1)), "own.seed is no seed"),
+    "seeds": (edit("judge1.seed", lambda a: np.tile(a, 9)), "judge1.seed is no seed"),
+    "no edges": (drop("own.ids"), "'own.ids' is missing"),
+    "no edges of a judge": (drop("judge1.ids"), "'judge1.ids' is missing"),
+    "no weights": (drop("judge0.weights"), "'judge0.weights' is missing"),
+    "edges of no rows": (edit("judge0.ids", lambda a: a[:0]), "'judge0.ids' has shape .*, which no model has"),
+    "edges of fewer rows": (edit("judge0.ids", lambda a: a[:-1]), "judge0.ids and judge0.weights are not the edges of"),
+    "narrow edges": (edit("own.ids", lambda a: a[:, :1]), "own.ids and own.weights are not the edges of 600 rows"),
+    "ids beyond": (edit("own.ids", fill(40)), "no edges to 40 representatives"),
+    "ids far beyond": (edit("judge1.ids", fill(65535, -1)), "judge1.* no edges to 40 representatives"),
+    "signed ids": (edit("own.ids", lambda a: a.astype(np.int32)), "own.ids must be of type uint16"),
+    "NaN weight": (edit("own.weights", fill(np.nan)), "own.weights holds NaN or infinity"),
+    "huge weight": (edit("judge0.weights", fill(3e38)), "judge0.* no edges to"),
+    "negative weight": (edit("own.weights", fill(-1.0)), "own.* no edges to"),
+    "no vectors": (drop("judge0.vectors"), "'judge0.vectors' is missing"),
+    "fewer vectors": (
+        edit("judge0.vectors", lambda a: a[:-1]),
+        r"judge0.vectors has shape \(39, 40\)",
+    ),
+    "more representatives": (edit("judge0.vectors", lambda a: np.tile(a, (2000, 1))), "it has 80,000 representatives"),
+    "NaN vectors": (edit("judge1.vectors", fill(np.nan)), "judge1.vectors holds NaN"),
+    "huge vectors": (edit("judge1.vectors", fill(1e30)), "judge1.vectors holds values that are too large"),
+    "eigenvalues rise": (edit("judge0.eigenvalues", lambda a: a[::-1]), "judge0.eigenvalues does not fall"),
+    "no degrees": (edit("judge0.degrees", lambda a: 0 * a), "judge0.degrees does not weigh 40 points"),
+    "negative degree": (edit("judge0.degrees", fill(-1.0)), "judge0.degrees does not weigh 40 points"),
+    "vectors of the first graph": (put("own.vectors", np.ones((40, 3), np.float32)), "has an array 'own.vectors'"),
+}
+for graph in ("own", "judge1"):
+    for tree in ("agreement", "linked", "border"):
+        at = f"{graph}.{tree}"
+        CHOICE_CHANGES |= {
+            f"{at}: no merges": (drop(f"{at}.merges"), f"'{at}.merges' is missing"),
+            f"{at}: no heights": (drop(f"{at}.heights"), f"'{at}.heights' is missing"),
+            f"{at}: no masses": (drop(f"{at}.masses"), f"'{at}.masses' is missing"),
+            f"{at}: short": (edit(f"{at}.merges", lambda a: a[:-1]), "is not of a tree of"),
+            f"{at}: long": (edit(f"{at}.merges", lambda a: np.vstack([a, a[-1:]])), "is not of a tree of"),
+            f"{at}: three columns": (edit(f"{at}.merges", lambda a: np.hstack([a, a[:, :1]])), "is not of a tree of"),
+            f"{at}: heights": (edit(f"{at}.heights", lambda a: a[:-1]), "is not of a tree of"),
+            f"{at}: masses": (edit(f"{at}.masses", lambda a: a[:-1]), "is not of a tree of"),
+            f"{at}: NaN": (edit(f"{at}.heights", fill(np.nan)), "heights holds NaN or infinity"),
+            f"{at}: itself": (edit(f"{at}.merges", lambda a: fill(len(a) + 1)(a)), "merges is no tree"),
+            f"{at}: later": (edit(f"{at}.merges", lambda a: fill(2 * len(a))(a)), "merges is no tree"),
+            f"{at}: far beyond": (edit(f"{at}.merges", fill(2**62)), "merges is no tree"),
+            f"{at}: below": (edit(f"{at}.merges", fill(-1)), "merges is no tree"),
+            f"{at}: twice": (edit(f"{at}.merges", lambda a: a.__setitem__((1, 0), a[0, 0])), "merges is no tree"),
+        }
+
+
+@pytest.mark.parametrize("case", CHOICE_CHANGES)
+def test_altered_choices(case, path):
+    save(fitted("auto"), path)
+    rewrite(path, arrays=CHOICE_CHANGES[case][0])
+    refused(path, CHOICE_CHANGES[case][1])
+
+
+AGREEMENTS = dict.fromkeys(["agreement", "linked", "border", "kmeans"], 0.5)
+AGREEMENT_CHANGES = {
+    "a list": ([0.5], "agreements are not of the candidates"),
+    "another candidate": ({**AGREEMENTS, "magic": 0.5}, "agreements are not of the candidates"),
+    "one missing": ({"kmeans": 0.5}, "agreements are not of the candidates"),
+    "a word": ({**AGREEMENTS, "kmeans": "high"}, "agreements are no adjusted Rand indices"),
+    "a whole number": ({**AGREEMENTS, "kmeans": 1}, "agreements are no adjusted Rand indices"),
+    "too large": ({**AGREEMENTS, "kmeans": 2.0}, "agreements are no adjusted Rand indices"),
+    "too small": ({**AGREEMENTS, "kmeans": -2.0}, "agreements are no adjusted Rand indices"),
+}
+
+
+@pytest.mark.parametrize("case", AGREEMENT_CHANGES)
+def test_altered_agreements(case, path):
+    save(fitted("auto"), path)
+    value, match = AGREEMENT_CHANGES[case]
+    rewrite(path, facts=put("agreements", value))
+    refused(path, match)
+
+
+def test_agreements_are_sorted_again(path):
+    save(fitted("auto"), path)
+    values = {"agreement": 0.25, "linked": 0.5, "border": 0.75, "kmeans": 0.75}
+    rewrite(path, facts=put("agreements", values))
+    model = load(path)
+    assert list(model.candidates_) == ["border", "kmeans", "linked", "agreement"]
+    assert model.discretize_ == "border"
+
+
+PROJECTION_CHANGES = {
+    "no basis": (drop("basis"), "its array 'basis' is missing"),
+    "no center": (drop("center"), "its array 'center' is missing"),
+    "fewer features": (edit("basis", lambda a: a[:-1]), r"basis has shape \(11, 4\), for 12 features"),
+    "fewer components": (edit("basis", lambda a: a[:, :-1]), r"basis has shape \(12, 3\)"),
+    "fewer components of the mean": (edit("center", lambda a: a[:-1]), "basis has shape .* and 3 components"),
+    "NaN": (edit("basis", fill(np.nan)), "basis holds NaN or infinity"),
+    "infinite mean": (edit("center", fill(np.inf)), "center holds NaN or infinity"),
+    "long directions": (edit("basis", lambda a: 2 * a), "basis holds values that are too large for directions"),
+    "huge direction": (edit("basis", fill(3e38)), "basis holds values that are too large for directions"),
+    "distant mean": (edit("center", fill(3e38)), "center holds values that are too large"),
+    "doubles": (edit("basis", lambda a: a.astype(np.float64)), "basis must be of type float32"),
+    "one axis": (edit("basis", lambda a: a[0]), "basis must have 2 axes"),
+    "no entries": (edit("center", lambda a: a[:0]), "'center' has shape .*, which no model has"),
+}
+
+
+@pytest.mark.parametrize("kind", [USPEC, USENC])
+@pytest.mark.parametrize("case", PROJECTION_CHANGES)
+@pytest.mark.filterwarnings("ignore:base_clusters was")
+def test_altered_projections(case, kind, path):
+    more = {"n_estimators": 2, "base_clusters": (4, 8)} if kind is USENC else {}
+    save(kind(4, n_components=4, **more, **SMALL).fit(blobs(600, d=12)[0]), path)
+    rewrite(path, arrays=PROJECTION_CHANGES[case][0])
+    refused(path, PROJECTION_CHANGES[case][1])
+
+
+def test_representatives_have_as_many_features_as_components(path):
+    save(USPEC(4, n_components=4, **SMALL).fit(blobs(600, d=12)[0]), path)
+    rewrite(path, arrays=edit("representatives", lambda a: np.tile(a, 3)))
+    refused(path, "representatives or centers do not have 4 features")
+
+
+def test_as_many_components_as_features_are_refused(path):
+    save(fitted("USPEC"), path)
+    basis = {"basis": np.eye(3, dtype=np.float32), "center": np.zeros(3, np.float32)}
+    rewrite(path, arrays=lambda arrays: arrays.update(basis))
+    refused(path, r"basis has shape \(3, 3\), for 3 features and 3 components")
+
+
+@pytest.fixture(scope="module")
+def probing():
+    """A model whose index probes, as one of many representatives of many rows would."""
+    rows = blobs(3000, d=12)[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbors, "EXACT_REPRESENTATIVES", 50)
+        model = USPEC(4, n_representatives=100, random_state=0).fit(rows)
+    assert isinstance(model._fitted.model.index, ProbeIndex)
+    return model, rows
+
+
+PROBE_CHANGES = {
+    "groups beyond": (edit("lists", fill(10, 1)), "lists has ids beyond the 10 groups"),
+    "groups far beyond": (edit("lists", fill(65535, -1)), "lists has ids beyond the 10 groups"),
+    "fewer lists": (edit("lists", lambda a: a[:-1]), "lists has ids beyond the 10 groups, or another length"),
+    "groups twice": (edit("lists", lambda a: a.__setitem__((0, 2), a[0, 1])), "each of 10 groups once, itself first"),
+    "others first": (edit("lists", swap), "each of 10 groups once, itself first"),
+    "starts": (edit("starts", fill(0, 1)), "starts does not divide"),
+}
+
+
+@pytest.mark.parametrize("case", PROBE_CHANGES)
+def test_altered_lists_of_groups(case, path, probing):
+    save(probing[0], path)
+    rewrite(path, arrays=PROBE_CHANGES[case][0])
+    refused(path, PROBE_CHANGES[case][1])
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_more_neighbours_than_there_are_candidates(path, probing, exact):
+    """The kernel would read beyond the candidates of a row."""
+    model, _ = probing
+    fewest = int(np.diff(model._fitted.model.index.starts).min())
+    save(model, path)
+    rewrite(
+        path,
+        facts=inside("model", lambda entry: entry.update(n_neighbors=fewest + 1, exact=exact)),
+        arrays=edit("lists", lambda a: a[:, :1]),
+    )
+    refused(path, f"n_neighbors must be 1 to {fewest}, got {fewest + 1}")
+
+
+AVERAGE_CHANGES = {
+    "no tree": (drop("consensus.merges"), "says 'average', but it holds no tree"),
+    "half a tree": (edit("consensus.merges", lambda a: a[:-1]), "is not of a tree of 40 leaves"),
+    "heights": (edit("consensus.heights", lambda a: a[:-1]), "is not of a tree of 40 leaves"),
+    "node too early": (edit("consensus.merges", fill(78)), "merges is no tree"),
+    "node twice": (edit("consensus.merges", lambda a: a.__setitem__((1, 0), a[0, 0])), "merges is no tree"),
+    "node below": (edit("consensus.merges", fill(-1)), "merges is no tree"),
+    "groups": (edit("consensus.groups", fill(40)), "consensus.groups does not give each of 40 representatives"),
+}
+
+
+@pytest.mark.parametrize("case", AVERAGE_CHANGES)
+def test_altered_trees_of_an_ensemble(case, path):
+    save(fitted("average"), path)
+    rewrite(path, arrays=AVERAGE_CHANGES[case][0])
+    refused(path, AVERAGE_CHANGES[case][1])
 
 
 ENSEMBLE_ARRAY_CHANGES = {
@@ -517,9 +723,14 @@ def harmless_or_refused(path, rows):
     if model is not None:
         assert set(model.predict(rows)) <= set(range(model.n_clusters_))
         assert model.transform(rows).shape[0] == len(rows)
+        if isinstance(model, USPEC) and model._fitted.model.choice is not None and model._fitted.n_rows == len(rows):
+            for discretize in ("auto", *CANDIDATES):
+                with contextlib.suppress(ValueError):  # rows that were not fitted, or too few leaves
+                    cut = model.cut(3, rows, discretize=discretize)
+                    assert set(cut.labels_) <= set(range(3))
 
 
-@pytest.mark.parametrize("kind", ["USPEC", "USENC"])
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=100)
 @given(data=st.data())
 def test_any_value_in_the_header(tiny, kind, data):
@@ -536,10 +747,10 @@ def test_any_value_in_the_header(tiny, kind, data):
     harmless_or_refused(path, rows)
 
 
-@pytest.mark.parametrize("kind", ["USPEC", "USENC"])
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=150)
 @given(data=st.data())
-@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:Found", "ignore:divide by zero")
 def test_any_values_in_the_arrays(tiny, kind, data):
     path, (content, _, rows) = tiny[0], tiny[1][kind]
     path.write_bytes(content)

@@ -31,9 +31,11 @@ from sklearn.utils.validation import check_is_fitted
 
 import ultraspec
 from tests.helpers.common import ROOT, blobs, documents, python, same_partition
-from tests.helpers.model_files import SMALL, X, ensemble, fitted, refused, rewrite, same
+from tests.helpers.model_files import MODELS, SMALL, X, fitted, parts, refused, rewrite, same
 from ultraspec import USENC, USPEC, datasets, load, save
 from ultraspec.persistence import container
+from ultraspec.spectral import neighbors, transfer_cut
+from ultraspec.spectral.discretize import DISCRETIZATIONS
 from ultraspec.storage import atomic
 
 PARAMETERS = USENC().get_params()
@@ -86,12 +88,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("make", [lambda: USPEC(4, **SMALL), ensemble], ids=["USPEC", "USENC"])
+@pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.filterwarnings("ignore:The graph has", "ignore:Members have", "ignore:Found 4 clusters")
-def test_a_model_comes_back_the_same(case, make, path):
+def test_a_model_comes_back_the_same(case, kind, path):
     rows, options = CASES[case][0](), CASES[case][1]
-    model = make().set_params(**options).fit(rows)
+    model = MODELS[kind]().set_params(**options).fit(rows)
     other = again(model, path)
     same(model, other, rows)
     for k in (2, 5):
@@ -102,6 +104,49 @@ def test_a_model_comes_back_the_same(case, make, path):
             np.testing.assert_array_equal(its.confidence_, mine.confidence_, strict=True)
         same(mine, its, rows)
         same(mine, again(its, path), rows)
+
+
+@pytest.mark.parametrize("discretize", DISCRETIZATIONS)
+@pytest.mark.parametrize("n_components", [None, 2])
+def test_models_of_each_discretisation_come_back(discretize, n_components, path):
+    model = USPEC(4, discretize=discretize, n_components=n_components, **SMALL).fit(X)
+    other = again(model, path)
+    same(model, other, X)
+    assert other._fitted.preprocessor.projects == (n_components == 2)
+    ways = DISCRETIZATIONS if discretize == "auto" else ("kmeans",) if discretize == "kmeans" else DISCRETIZATIONS[1:]
+    for way in ways:
+        for k in (2, 4, 6):
+            mine, its = model.cut(k, discretize=way), other.cut(k, X, discretize=way)
+            np.testing.assert_array_equal(its.labels_, mine.labels_, strict=True)
+            same(mine, its, X)
+    for way in set(DISCRETIZATIONS) - set(ways):
+        with pytest.raises(ValueError, match="This model has no"):
+            other.cut(3, X, discretize=way)
+
+
+def test_models_with_a_single_leaf_come_back(path):
+    """All representatives have the same embedding: there are no trees to store."""
+    model = USPEC(1, n_representatives=3, n_neighbors=3, random_state=0).fit(np.repeat(np.eye(3), 30, axis=0) * 1e-9)
+    other = again(model, path)
+    same(model, other, np.eye(3))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_models_with_a_sparse_graph_that_probe_come_back(path, monkeypatch, metric):
+    monkeypatch.setattr(transfer_cut, "DENSE_REPRESENTATIVES", 50)
+    monkeypatch.setattr(neighbors, "EXACT_REPRESENTATIVES", 50)
+    rows, y = blobs(3000, d=12)
+    model = USPEC(4, n_representatives=100, metric=metric, random_state=0).fit(rows)
+    assert isinstance(model._fitted.model.index, neighbors.ProbeIndex)
+    assert same_partition(model.labels_, y)
+    other = again(model, path)
+    same(model, other, rows)
+    np.testing.assert_array_equal(other.predict(rows), model.labels_)
+    for k in (2, 3):
+        np.testing.assert_array_equal(other.cut(k, rows).labels_, model.cut(k).labels_)
+    sparse = scipy.sparse.csr_array(rows)
+    assert (other.predict(sparse) == model.predict(sparse)).all()
+    assert (other.predict(sparse) == model.labels_).mean() > 0.99
 
 
 def test_names_of_features_are_stored(model, path):
@@ -162,10 +207,20 @@ def test_the_size_does_not_depend_on_the_rows(path):
     sizes = []
     for n in (3_000, 60_000):
         rows, _ = datasets.generate("cc", n, random_state=0)
-        save(USPEC(3, n_representatives=100, random_state=0).fit(rows), path)
+        save(USPEC.paper(3, n_representatives=100, random_state=0).fit(rows), path)
         sizes.append(path.stat().st_size)
     assert max(sizes) < 40_000
     assert max(sizes) - min(sizes) < 1000
+
+
+def test_the_size_of_a_choice_is_that_of_the_common_rows(path):
+    """Thirty bytes for each of 6,000 rows in each graph, and some for the representatives."""
+    for n in (8_000, 60_000):
+        rows, _ = datasets.generate("cc", n, random_state=0)
+        model = USPEC(3, n_representatives=100, random_state=0).fit(rows)
+        save(model, path)
+        n_graphs = 1 + len(model._fitted.model.choice.judges)
+        assert n_graphs * 6_000 * 30 < path.stat().st_size < n_graphs * (6_000 * 30 + 40_000)
 
 
 def test_files_are_plain_safetensors_without_traces_of_other_libraries(path):
@@ -174,7 +229,7 @@ def test_files_are_plain_safetensors_without_traces_of_other_libraries(path):
         header = json.loads(file.metadata()["ultraspec"])
         names = set(file.keys())
     assert {"member.02.representatives", "consensus.vectors", "offset"} < names
-    assert (header["format"], header["version"], header["library"]) == ("ultraspec model", 1, ultraspec.__version__)
+    assert (header["format"], header["version"], header["library"]) == ("ultraspec model", 2, ultraspec.__version__)
     assert header["estimator"] == "USENC"
     assert not any(word in path.read_bytes().lower() for word in (b"sklearn", b"scikit", b"numpy", b"numba"))
     assert sklearn.__version__.encode() not in path.read_bytes()
@@ -189,7 +244,59 @@ def test_files_of_format_1_stay_readable(kind):
     assert model.n_clusters_ == model.n_clusters == 3
     assert model.random_state == 0
     assert model._fitted.n_rows == 300
+    assert (model.affinity, model.n_components, model.neighbors) == ("paper", None, "approx")
+    if kind == "uspec":
+        assert model.discretize == model.discretize_ == "kmeans"
+        assert model.candidates_ is None
+        with pytest.raises(ValueError, match=r"has no trees of its representatives. Fit again"):
+            model.cut(2, rows, discretize="linked")
+    else:
+        assert model.consensus == "transfer_cut"
     assert same_partition(y, model.cut(3, rows).labels_)
+
+
+GOLDEN_1 = {
+    "golden-uspec": "kmeans",
+    "golden-uspec-consensus": "agreement",
+    "golden-usenc": "transfer_cut",
+    "golden-usenc-average": "average",
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN_1)
+def test_all_kinds_of_format_1_are_converted(name, path):
+    source = Path(__file__).parents[1] / "data" / f"{name}.safetensors"
+    assert parts(source)[0]["version"] == 1
+    model = load(source)
+    assert (model.discretize if isinstance(model, USPEC) else model.consensus) == GOLDEN_1[name]
+    rows = np.random.default_rng(0).normal(size=(200, model.n_features_in_))
+    assert set(model.predict(rows)) <= set(range(model.n_clusters_))
+    save(model, path)
+    assert parts(path)[0]["version"] == 2
+    same(model, load(path), rows)
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), [("USPEC", "discretize", "kmeans"), ("USENC", "consensus", None)])
+def test_parameters_that_files_of_format_1_lack_have_the_defaults_of_then(kind, name, value, path):
+    """Releases before these parameters existed followed the paper."""
+    save(fitted(kind), path)
+
+    def age(header):
+        header["version"] = 1
+        header["facts"].pop("agreements", None)
+        for new in ("affinity", "n_components", "n_graphs", "neighbors", "n_representatives", name):
+            header["parameters"].pop(new, None)
+
+    def without_numbers(arrays):
+        for array in [each for each in arrays if each.endswith("cluster_numbers")]:
+            del arrays[array]
+
+    rewrite(path, header=age, arrays=without_numbers)
+    model = load(path)
+    assert getattr(model, name) == (value or "transfer_cut")
+    assert (model.affinity, model.n_components, model.neighbors) == ("paper", None, "approx")
+    assert model.n_representatives == 1000
+    assert same_partition(model.predict(X), fitted(kind).labels_)
 
 
 def test_sparse_rows_of_a_model_of_dense_ones(path):
@@ -330,6 +437,13 @@ def test_numpy_numbers_become_numbers(path, tmp_path):
 def test_parameters_of_later_releases_have_their_defaults(saved):
     rewrite(saved, parameters=lambda p: p.pop("n_init"))
     assert load(saved).n_init == USPEC().n_init
+
+
+@pytest.mark.parametrize(("kind", "name"), [("auto", "discretize"), ("average", "consensus")])
+def test_the_parameter_of_the_clusters_may_be_missing(kind, name, path):
+    save(fitted(kind), path)
+    rewrite(path, parameters=lambda p: p.pop(name))
+    same(fitted(kind), load(path), X)
 
 
 def test_parameters_that_changed_after_the_fit(path):
@@ -504,11 +618,11 @@ def test_older_formats_are_upgraded(monkeypatch, model, saved):
 
     def upgrade(header, arrays):
         header["facts"]["n_iter"] += 100
-        return {**header, "version": 2}, arrays
+        return {**header, "version": 3}, arrays
 
-    monkeypatch.setattr(container, "VERSION", 2)
-    refused(saved, "format 1, which ultraspec .* no longer reads: load it with an older release")
-    monkeypatch.setitem(container.UPGRADES, 1, upgrade)
+    monkeypatch.setattr(container, "VERSION", 3)
+    refused(saved, "format 2, which ultraspec .* no longer reads: load it with an older release")
+    monkeypatch.setitem(container.UPGRADES, 2, upgrade)
     assert load(saved).n_iter_ == model.n_iter_ + 100
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
-from ultraspec import datasets
-from ultraspec.reproduce import declarations, paper_results
+from tests.helpers.common import ROOT
+from ultraspec import USENC, USPEC, datasets
+from ultraspec.reproduce import declarations, paper_results, store
 from ultraspec.reproduce.declarations import DATASETS, METHODS, PAPER_SETS, TABLES, Run, plan
-from ultraspec.reproduce.experiment import choose, choose_tables
+from ultraspec.reproduce.experiment import Experiment, choose, choose_tables
 from ultraspec.reproduce.worker import find_estimator
 
 COMPARISONS = [table for table in TABLES.values() if table.metric]
@@ -55,6 +57,44 @@ def test_our_methods_run_with_the_papers_settings_and_with_the_librarys_defaults
         assert known[name].with_setting({}) == {"regularization": 0.0}
         assert known[f"{name} (lib)"].with_setting({}) == {}
         assert known[f"{name} (lib)"].variant_of == name
+
+
+@pytest.mark.parametrize("kind", [USPEC, USENC])
+def test_our_methods_are_those_of_the_paper(kind):
+    """With the defaults of the library when the runs were made, the graph was regularised."""
+    known = {method.title: method for method in METHODS}
+    title = {USPEC: "U-SPEC", USENC: "U-SENC"}[kind]
+    for name, regularization in ((title, 0.0), (f"{title} (lib)", 1e-3)):
+        method = known[name]
+        model = find_estimator(method.estimator)(n_clusters=3, **method.fixed, **method.parameters)
+        assert type(model) is kind
+        assert model.get_params() == kind.paper(3, regularization=regularization).get_params()
+
+
+def test_the_stored_runs_are_those_that_are_planned():
+    """Runs that were made before declarations changed are found again: none is repeated."""
+    stored = {
+        Run(r["dataset"], r["scale"], r["method"], json.dumps(r["parameters"], sort_keys=True), r["seed"])
+        for r in store.read(ROOT / "docs" / "reproduction" / "runs.jsonl")
+    }
+    assert set(plan(TABLES.values(), DATASETS, METHODS, runs=1)) <= stored
+    assert stored <= set(plan(TABLES.values(), DATASETS, METHODS, runs=20))
+
+
+def test_fixed_parameters_reach_the_estimator_but_do_not_name_the_run(tmp_path):
+    chosen = [method for method in METHODS if method.title == "U-SPEC (lib)"]
+    (run,) = (r for r in plan([TABLES["table4"]], DATASETS[:1], chosen, runs=1))
+    assert run.parameters == "{}"
+    experiment = Experiment([TABLES["table4"]], DATASETS[:1], chosen, 1, 0.01, tmp_path, 1)
+    experiment._prepared[run.dataset] = SimpleNamespace(stem="x")
+    assert experiment.task(run).parameters == {"regularization": 1e-3}
+
+
+def test_attributes_of_estimators_are_found():
+    assert find_estimator("ultraspec:USPEC.paper")(3).discretize == "kmeans"
+    for name in ("ultraspec:USPEC.magic", "ultraspec:magic.paper", "ultraspec:USPEC.paper.magic"):
+        with pytest.raises(ValueError, match="ultraspec has no estimator"):
+            find_estimator(name)
 
 
 def test_tables_share_runs_and_default_points():

@@ -16,8 +16,11 @@ from tests.helpers import oracle
 from tests.helpers.cases import FEW, MANY, SEEDS, Case, cases, points, sparse_points
 from tests.helpers.common import python
 from ultraspec.engines.threads import ThreadEngine
+from ultraspec.rows import ArrayRows
+from ultraspec.spectral import edges as edges_module
 from ultraspec.spectral import neighbors
-from ultraspec.spectral.neighbors import RepresentativeIndex, nearest_lists
+from ultraspec.spectral.edges import Edges, connect, exact_edges
+from ultraspec.spectral.neighbors import ProbeIndex, RepresentativeIndex, build_index, nearest_lists
 
 RTOL = 1e-5
 # Sparse rows are measured by inner products in float64, good to a share of |x|^2 + |r|^2 only.
@@ -347,3 +350,157 @@ def test_query_into_fills_slices(seed, d, engine):
     assert all((a == b).all() for a, b in zip(index.query(case.X), (ids[10:50], sq[10:50]), strict=True))
     assert (ids[:10] == 9999).all()
     assert (sq[50:] == -1).all()
+
+
+# Many representatives: the rep-clusters around a row
+
+
+def probed(kind="normal", n=600, p=900, d=12, K=5, seed=0):
+    """An index that probes, and rows."""
+    case = Case(kind, n, p, d, K, 10, seed)
+    with ThreadEngine(1) as threads:
+        return ProbeIndex.probe(case.R, K, case.random, threads), case.X
+
+
+def candidates_of(index, x):
+    """Representatives of the rep-clusters listed for the nearest rep-cluster of a row, by their definition."""
+    g = oracle.squared_distances(x[None], index.centers)[0].argmin()
+    parts = [np.arange(index.starts[c], index.starts[c + 1]) for c in index.lists[g].astype(np.int64)]
+    return np.concatenate(parts)
+
+
+def test_probing_lists_rep_clusters(engine):
+    index, _ = probed()
+    z = len(index.centers)
+    assert index.lists.shape == (z, neighbors.PROBES)
+    assert (index.lists == oracle.neighborhoods(index.centers, neighbors.PROBES)).all()
+    assert not index.exact
+    assert not index.by_tiles
+    few = ProbeIndex.probe(points("normal", 20, 12, np.random.default_rng(0)), 5, np.random.default_rng(0), engine)
+    assert few.lists.shape[1] == len(few.centers) <= 4
+    one = ProbeIndex.probe(np.ones((1, 12), dtype=np.float32), 5, np.random.default_rng(0), engine)
+    assert one.n_neighbors == 1
+    assert one.query(np.zeros((2, 12), dtype=np.float32))[0].tolist() == [[0], [0]]
+
+
+@pytest.mark.parametrize("kind", ["normal", "clumps", "twins", "outliers"])
+def test_probing_finds_the_nearest_of_the_candidates(kind):
+    index, X = probed(kind, n=150)
+    ids, sq = index.query(X)
+    check_consistent(X, index, ids, sq)
+    for i, x in enumerate(X):
+        centers_sq = oracle.squared_distances(x[None], index.centers)[0]
+        if np.diff(np.sort(centers_sq)[:2])[0] <= 1e-4 * centers_sq.min():
+            continue  # the nearest rep-cluster is a tie
+        _, distances = oracle.nearest_of(x[None], index.representatives, candidates_of(index, x)[None], 5)
+        assert close(sq[i], distances[0], 0.0)
+
+
+@pytest.mark.parametrize("kind", ["normal", "clumps", "twins", "outliers"])
+@pytest.mark.parametrize("d", [9, 37])
+def test_blocks_do_not_matter_when_probing(kind, d):
+    index, X = probed(kind, d=d, n=1300)
+    check_blocks(index, X, np.random.default_rng(0))
+
+
+def test_small_products_do_not_matter_when_probing(monkeypatch):
+    index, X = probed(n=1300)
+    whole = index.query(X)
+    monkeypatch.setattr(neighbors, "PRODUCT_VALUES", 2000)  # a few rows at a time
+    for now, then in zip(index.query(X), whole, strict=True):
+        assert now.tobytes() == then.tobytes()
+
+
+@pytest.mark.parametrize(("d", "decay", "least"), [(12, 1, 0.95), (50, 1, 0.95), (20, 0, 0.55)])
+def test_probing_finds_most_neighbours(d, decay, least, engine):
+    """Gaussian rows whose deviations fall as those of principal components do; fewer are found if all are equal."""
+    random = np.random.default_rng(0)
+    X = (random.standard_normal((4000, d)) / np.arange(1, d + 1) ** decay).astype(np.float32)
+    index = ProbeIndex.probe(X[:2000], 5, random, engine)
+    found, exact = index.query(X[2000:])[0], index.exact_twin().query(X[2000:])[0]
+    recall = np.mean([len(set(a) & set(b)) for a, b in zip(found.tolist(), exact.tolist(), strict=True)]) / 5
+    assert least < recall < 1
+
+
+def test_the_exact_twin_is_exact():
+    index, X = probed(n=200)
+    twin = index.exact_twin()
+    assert twin.exact
+    assert type(twin) is RepresentativeIndex
+    assert twin.representatives is index.representatives
+    check_exact(X, twin, *twin.query(X))
+
+
+def test_probing_sparse_rows_is_probing_dense_ones():
+    """A model of dense rows without an offset (cosine) meets sparse rows in predict."""
+    index, X = probed()
+    X, matrix = sparse_points(X, np.random.default_rng(0))
+    for now, then in zip(index.query(matrix), index.query(X), strict=True):
+        assert now.tobytes() == then.tobytes()
+
+
+def test_probing_comes_back_from_arrays_and_pickles():
+    index, X = probed()
+    before = index.query(X)
+    for again in (RepresentativeIndex.from_arrays(index.arrays()), pickle.loads(pickle.dumps(index))):
+        assert type(again) is ProbeIndex
+        assert set(vars(again)) == {"representatives", "centers", "starts", "lists", "n_neighbors", "exact"}
+        assert all((a == b).all() for a, b in zip(before, again.query(X), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("choice", "p", "d", "n_rows", "sparse", "kind", "exact"),
+    [
+        ("auto", 50, 20, 10**6, False, RepresentativeIndex, True),  # few representatives
+        ("auto", 101, 20, 101 * 20 + 1, False, ProbeIndex, False),
+        ("auto", 101, 20, 101 * 20, False, RepresentativeIndex, True),  # few rows
+        ("auto", 101, 20, 10**6, True, RepresentativeIndex, True),
+        ("auto", 101, 8, 10**6, False, RepresentativeIndex, False),  # few features
+        ("approx", 50, 20, 10**6, False, RepresentativeIndex, False),
+        ("approx", 101, 20, 10**6, False, RepresentativeIndex, False),
+        ("exact", 101, 20, 10**6, False, RepresentativeIndex, True),
+    ],
+)
+def test_the_index_for_a_parameter(choice, p, d, n_rows, sparse, kind, exact, engine, monkeypatch):
+    monkeypatch.setattr(neighbors, "EXACT_REPRESENTATIVES", 100)
+    R = points("normal", p, d, np.random.default_rng(0))
+    index = build_index(R, 5, 10, choice, n_rows, sparse, np.random.default_rng(0), engine)
+    assert type(index) is kind
+    assert index.exact == exact
+    assert index.n_neighbors == 5
+    assert sorted(map(tuple, index.representatives)) == sorted(map(tuple, R))
+
+
+@settings(max_examples=40)
+@given(case=cases(), step=st.integers(1, 50), data=st.data())
+def test_lists_in_chunks_are_lists_at_once(case, step, data):
+    length = data.draw(st.integers(1, case.p))
+    whole = nearest_lists(case.R, length)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbors, "LIST_VALUES", step * case.p)
+        lists = nearest_lists(case.R, length)
+    sq = oracle.squared_distances(case.R, case.R)
+    here, there = (np.take_along_axis(sq, each.astype(np.int64), axis=1) for each in (lists, whole))
+    atol = 1e-12 * (case.R.astype(float) ** 2).sum(axis=1).max()
+    np.testing.assert_allclose(here, there, rtol=1e-9, atol=atol)  # ties may be broken otherwise
+    assert (lists[:, 0] == np.arange(case.p)).all()
+    assert (np.diff(np.sort(lists, axis=1), axis=1) > 0).all()
+    if case.kind == "normal":
+        assert (lists == whole).all()
+
+
+def test_the_graph_is_built_from_rows_that_are_searched_exactly(engine, monkeypatch):
+    monkeypatch.setattr(edges_module, "ROWS_PER_REPRESENTATIVE", 1)
+    index, X = probed(n=2000)
+    rows = ArrayRows(X)
+    edges = connect(rows, index, engine, affinity="robust")
+    exact, sample = exact_edges(edges, rows, index, engine)
+    assert sample.n_rows == len(exact) == 900
+    assert exact.sigma == edges.sigma
+    block = sample.read(0, 900)
+    check_exact(block[:100], index.exact_twin(), exact.ids[:100], exact.weights[:100])
+    np.testing.assert_allclose(edges.weights.sum(axis=1), 1, rtol=1e-5)  # transition probabilities now
+    plain = index.exact_twin()
+    edges = connect(rows, plain, engine)
+    assert exact_edges(edges, rows, plain, engine) == (edges, rows)
+    assert isinstance(edges, Edges)

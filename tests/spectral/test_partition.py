@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import oracle
 from tests.helpers.cases import SEEDS
+from tests.helpers.common import same_partition
 from tests.helpers.edges import dense, graphs, label, lifted, plain_spectrum, random_graph
 from ultraspec.cluster.linkage import agglomerate
 from ultraspec.engines.threads import ThreadEngine
@@ -22,6 +23,7 @@ from ultraspec.spectral.partition import (
     label_all,
     label_rows,
     partition_from_arrays,
+    renumber_labels,
     score_facts,
 )
 from ultraspec.spectral.transfer_cut import Spectrum, lift
@@ -180,15 +182,48 @@ def test_all_rows_are_labelled_and_empty_clusters_dropped(engine):
     distant = np.concatenate([partition.centers, -partition.centers[:1]])
     distant[-1, 0] = -1  # the first coordinate of all rows is positive
     labels = np.empty(len(edges), dtype=np.int32)
-    used = label_all(edges, CenterPartition(partition.spectrum, distant), labels, engine)
+    used, sizes = label_all(edges, CenterPartition(partition.spectrum, distant), labels, engine)
     assert used.n_clusters == len(np.unique(labels)) <= 5
     assert (labels == used.label(edges)).all()
-    assert label_all(edges, used, None, engine) is used  # nothing to drop, and nothing to write
+    assert (sizes == np.bincount(labels)).all()
+    again, sizes_again = label_all(edges, used, None, engine)
+    assert again is used  # nothing to drop, and nothing to write
+    assert (sizes_again == sizes).all()
 
 
 def test_labels_of_clusters_with_rows_give_no_warning(made, engine, recwarn):
     edges, partition = made
     used, labels = label_rows(edges, partition, engine)
-    assert used is partition
-    assert (labels == partition.label(edges)).all()
+    assert same_partition(labels, partition.label(edges))
+    assert (labels == used.label(edges)).all()
     assert not recwarn.list
+
+
+def test_clusters_are_numbered_by_size(made, engine):
+    edges, partition = made
+    before = partition.label(edges)
+    used, labels = label_rows(edges, partition, engine)
+    sizes = np.bincount(labels)
+    assert (np.diff(sizes) <= 0).all()
+    order = np.argsort(-np.bincount(before), kind="stable")
+    assert (order[labels] == before).all()
+    again, labels_again = label_rows(edges, used, engine)
+    assert again is used  # in order already
+    assert (labels_again == labels).all()
+    restored = partition_from_arrays(used.arrays())
+    assert (restored.label(edges) == labels).all()
+
+
+def test_numbers_are_changed_twice():
+    edges, partition = center_partition()
+    first, second = np.array([2, 0, 1, 4, 3]), np.array([1, 4, 0, 3, 2])
+    twice = partition.renumber(first).renumber(second)
+    assert (first[second][twice.label(edges)] == partition.label(edges)).all()
+    assert (twice.centers == partition.centers).all()
+
+
+def test_labels_of_blocks_are_renumbered():
+    labels = np.array([0, 1, 2, 2, 1, 2], dtype=np.int32)
+    with ThreadEngine(2) as engine:
+        renumber_labels(labels, np.array([2, 1, 0]), [(0, 4), (4, 6)], engine)
+    assert labels.tolist() == [2, 1, 0, 0, 1, 0]

@@ -15,7 +15,15 @@ from tests.helpers.cases import SEEDS, points
 from tests.helpers.common import blobs
 from ultraspec import USPEC
 from ultraspec.rows import ArrayRows, SparseRows, check_finite
-from ultraspec.spectral.preprocess import LARGEST, PreparedRows, Preprocessor
+from ultraspec.spectral import preprocess
+from ultraspec.spectral.preprocess import (
+    COMPONENTS,
+    LARGEST,
+    PreparedRows,
+    Preprocessor,
+    UnseenRows,
+    prepare_rows,
+)
 
 SPARSE_TYPES = ("float32", "float64", "int8", "uint8", "int16", "int32", "int64", "uint64", "bool")
 TYPES = (*SPARSE_TYPES, "float16", "longdouble", ">f8")
@@ -277,3 +285,156 @@ def test_infinities_of_both_signs_in_one_column(engine):
     X[3], X[6] = np.inf, -np.inf
     with pytest.raises(ValueError, match="row 3"):
         fitted(X, engine)
+
+
+# Principal components
+
+
+def low_rank(n=400, d=90, rank=6, noise=0.01, seed=0):
+    """Rows near a space of few dimensions, far from zero."""
+    random = np.random.default_rng(seed)
+    scales = 10.0 / np.arange(1, rank + 1)
+    return (
+        (random.normal(size=(n, rank)) * scales) @ random.normal(size=(rank, d)) / np.sqrt(d)
+        + 3.0
+        + (noise * random.normal(size=(n, d)))
+    )
+
+
+def projected(X, engine, q, metric="euclidean"):
+    return Preprocessor.fit(open_rows(X), metric, np.random.default_rng(0), engine, n_components=q)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_components_are_those_of_a_singular_value_decomposition(sparse, metric, engine):
+    X = low_rank()
+    space = projected(scipy.sparse.csr_array(X) if sparse else X, engine, 6, metric)
+    plain = Preprocessor(space.metric, space.offset, space.scale)
+    moved = np.asarray(plain.prepare(X), dtype=np.float64)
+    centred = moved - moved.mean(axis=0)
+    wanted = np.linalg.svd(centred, full_matrices=False)[2][:6].T
+    assert space.basis.shape == (90, 6)
+    assert space.basis.dtype == space.center.dtype == np.float32
+    np.testing.assert_allclose(space.basis.T @ space.basis, np.eye(6), atol=1e-4)
+    np.testing.assert_allclose(space.basis @ space.basis.T, wanted @ wanted.T, atol=5e-3)
+    found = space.prepare(X)
+    np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-3 * np.abs(found).max())
+    np.testing.assert_allclose(np.abs(np.corrcoef(found.T) - np.eye(6)), 0, atol=1e-2)
+    assert (np.diff(found.std(axis=0)) < 0).all()  # the first component varies most
+    np.testing.assert_allclose(np.abs(found), np.abs(centred @ wanted), atol=2e-2 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_distances_of_projected_rows_are_those_of_rows_near_the_components(sparse, engine):
+    X = low_rank(noise=1e-4)
+    space = projected(scipy.sparse.csr_array(X) if sparse else X, engine, 6)
+    check_distances(X, space.prepare(X), space.scale**2, rtol=1e-2)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("q", [1, 5, 50])
+def test_the_projection_of_a_row_does_not_depend_on_its_block(sparse, q, engine):
+    X = low_rank(n=203)
+    if sparse:
+        X = scipy.sparse.csr_array(np.where(np.random.default_rng(0).random(X.shape) < 0.3, X, 0))
+    space = projected(X, engine, q)
+    whole = space.prepare(X)
+    random = np.random.default_rng(0)
+    parts = [np.array([i]) for i in (0, 1, 101, 202)]
+    parts += [np.arange(0, 7), np.arange(5, 202), random.permutation(203), random.permutation(203)[:30]]
+    for rows in parts:
+        assert space.prepare(X[rows]).tobytes() == whole[rows].tobytes()
+        assert space.prepare_new(X[rows]).tobytes() == whole[rows].tobytes()
+
+
+def test_projections_of_dense_and_sparse_rows_agree(engine):
+    X = np.where(np.random.default_rng(0).random((300, 90)) < 0.3, low_rank(300), 0)
+    matrix = scipy.sparse.csr_array(X)
+    for space in (projected(matrix, engine, 10), projected(X, engine, 10), projected(X, engine, 10, "cosine")):
+        dense, sparse = space.prepare(X), space.prepare(matrix)
+        assert isinstance(sparse, np.ndarray)
+        np.testing.assert_allclose(sparse, dense, atol=1e-5 * np.abs(dense).max())
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_projected_points_are_mapped_back_approximately(sparse, engine):
+    X = 1e4 + 100 * low_rank()
+    space = projected(scipy.sparse.csr_array(X) if sparse else X, engine, 6)
+    restored = space.restore(space.prepare(X))
+    if not sparse:  # sparse rows are not moved: what their mean has beside the components is lost
+        np.testing.assert_allclose(restored, X, atol=0.01 * np.ptp(X))
+    B = space.basis.astype(np.float64)
+    np.testing.assert_allclose(restored, (X - space.offset) @ B @ B.T + space.offset, atol=1e-5 * X.max())
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "n_components", "q"),
+    [
+        (400, 90, "auto", COMPONENTS),
+        (400, COMPONENTS, "auto", None),  # few features
+        (40, 90, "auto", None),  # few rows
+        (400, 90, None, None),
+        (400, 90, 90, None),
+        (400, 90, 89, 89),
+        (400, 4, 2, 2),
+    ],
+)
+def test_number_of_components(n, d, n_components, q, engine):
+    X = low_rank(n, d, min(d, 6))
+    space = projected(X, engine, n_components)
+    assert space.projects == (q is not None)
+    assert space.prepare(X).shape == (n, q or d)
+    assert set(space.arrays()) == ({"offset", "scale", "basis", "center"} if q else {"offset", "scale"})
+    again = Preprocessor.from_arrays("euclidean", space.arrays())
+    assert again.prepare(X).tobytes() == space.prepare(X).tobytes()
+
+
+def test_components_of_wide_rows_are_computed_from_few(engine, monkeypatch):
+    monkeypatch.setattr(preprocess, "COMPONENT_VALUES", 90 * 100)
+    space = projected(low_rank(2000), engine, 6)
+    check_distances(low_rank(2000)[:300], space.prepare(low_rank(2000)[:300]), space.scale**2, rtol=0.1)
+
+
+def test_rows_that_are_projected_are_dense_and_narrow(engine, monkeypatch):
+    X = scipy.sparse.csr_array(low_rank())
+    space = projected(X, engine, 6)
+    for kind in (PreparedRows, UnseenRows):
+        rows = kind(SparseRows(X), space)
+        assert rows.n_features == 6
+        assert not rows.sparse
+        assert rows.read(3, 17).tobytes() == space.prepare(X[3:17]).tobytes()
+    stored = prepare_rows(SparseRows(X), space, engine)
+    assert isinstance(stored, ArrayRows)
+    assert stored.read(0, 400).tobytes() == space.prepare(X).tobytes()
+
+
+def test_small_dense_rows_are_preprocessed_once(engine, monkeypatch):
+    X = blobs(600)[0]
+    space = fitted(X, engine)
+    prepared = prepare_rows(ArrayRows(X), space, engine)
+    assert isinstance(prepared, ArrayRows)
+    assert prepared.read(0, 600).tobytes() == space.prepare(X).tobytes()
+    sparse = SparseRows(scipy.sparse.csr_array(X))
+    assert isinstance(prepare_rows(sparse, space, engine), PreparedRows)
+    monkeypatch.setattr(preprocess, "PREPARED_BYTES", 600 * 3 * 4 - 1)
+    assert isinstance(prepare_rows(ArrayRows(X), space, engine), PreparedRows)
+
+
+def test_rows_stay_finite_if_directions_are_not_orthogonal():
+    """As those of a file may be: all are the same, and a row lies along them."""
+    d, q = 2**14, 2**13
+    basis = np.full((d, q), 1 / np.sqrt(d), dtype=np.float32)
+    space = Preprocessor("euclidean", np.zeros(d), 1.0, basis, np.zeros(q, dtype=np.float32))
+    with np.errstate(over="raise"):
+        row = space.prepare_new(np.full((1, d), 1e300))
+        assert np.isfinite((2 * row) ** 2).all()
+        assert np.isfinite(((2 * row) ** 2).sum())
+
+
+def test_new_rows_far_out_are_clipped_before_the_projection(engine):
+    X = low_rank()
+    space = projected(X, engine, 6)
+    far = np.full((2, 90), 1e300)
+    assert np.isfinite(space.prepare_new(far)).all()
+    assert (np.abs(space.prepare_new(far)) <= 2 * LARGEST * 90).all()

@@ -181,3 +181,89 @@ def test_an_outlier_may_become_a_representative_of_its_own(engine):
     R = select(ArrayRows(X), 20, "kmeans", 10, np.random.default_rng(0), engine)
     assert (R == 1e6).all(axis=1).sum() == 1
     assert np.abs(R[(R != 1e6).all(axis=1)]).max() < 10
+
+
+# Many representatives: two levels of k-means
+
+
+@pytest.fixture
+def two_levels(monkeypatch):
+    monkeypatch.setattr(representatives, "TWO_LEVEL_REPRESENTATIVES", 50)
+
+
+@pytest.mark.parametrize("kind", ["normal", "clumps", "grid", "outliers"])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_two_levels_give_about_as_many_distinct_points(kind, metric, engine, two_levels):
+    X = points(kind, 4000, 12, np.random.default_rng(0))
+    R = select(ArrayRows(X), 200, "hybrid", 10, np.random.default_rng(1), engine, metric)
+    assert R.dtype == np.float32
+    assert R.flags.c_contiguous
+    assert len(rows_of(R)) == len(R)
+    assert 190 <= len(R) <= 200 + 14  # each of sqrt(200) groups gets one at least
+    if metric == "cosine":
+        np.testing.assert_allclose(np.linalg.norm(R, axis=1), 1, rtol=1e-5)
+    else:
+        assert (X.min(axis=0) - 1e-5 <= R).all()
+        assert (X.max(axis=0) + 1e-5 >= R).all()
+
+
+def test_two_levels_do_not_depend_on_threads(two_levels):
+    X = points("clumps", 5000, 12, np.random.default_rng(0))
+    results = []
+    for n_jobs, seed in ((1, 3), (2, 3), (5, 3), (1, 4)):
+        with ThreadEngine(n_jobs) as threads:
+            rng = np.random.default_rng(seed)
+            results.append(select_representatives(ArrayRows(X), 150, "hybrid", 10, "euclidean", rng, threads).tobytes())
+    assert results[0] == results[1] == results[2] != results[3]
+
+
+def test_two_levels_run_kmeans_in_each_group(engine, two_levels, lloyd_calls):
+    X = points("normal", 3000, 3, np.random.default_rng(0))
+    R = select(ArrayRows(X), 100, "hybrid", 10, np.random.default_rng(0), engine)
+    (candidates, start, _), *groups = lloyd_calls
+    assert candidates.shape == (1000, 3)
+    assert start.shape == (10, 3)
+    assert len(groups) == 10
+    assert rows_of(np.concatenate([rows for rows, _, _ in groups])) == rows_of(candidates)
+    assert sum(len(rows) for rows, _, _ in groups) == 1000
+    for rows, centers, _ in groups:  # in proportion to the rows
+        assert abs(len(centers) - len(rows) / 10) <= 1
+    assert len(R) == 100
+
+
+def test_two_levels_are_nearly_as_good_as_one(engine, monkeypatch):
+    X = points("clumps", 5000, 6, np.random.default_rng(0))
+    errors = []
+    for least in (1000, 10):
+        monkeypatch.setattr(representatives, "TWO_LEVEL_REPRESENTATIVES", least)
+        R = select(ArrayRows(X), 100, "hybrid", 10, np.random.default_rng(0), engine)
+        errors.append(oracle.squared_distances(X, R).min(axis=1).mean())
+    assert errors[1] < 1.2 * errors[0]
+
+
+def test_one_level_serves_sparse_rows_and_other_selections(engine, two_levels, lloyd_calls):
+    X = points("normal", 900, 4, np.random.default_rng(0))
+    select(SparseRows(scipy.sparse.csr_array(X)), 60, "hybrid", 10, np.random.default_rng(0), engine)
+    select(ArrayRows(X), 60, "kmeans", 10, np.random.default_rng(0), engine)
+    assert len(lloyd_calls) == 2
+
+
+@given(counts=st.lists(st.integers(0, 50), min_size=1, max_size=12).filter(any), total=st.integers(1, 60))
+def test_whole_shares(counts, total):
+    counts = np.array(counts, dtype=np.float64)
+    total = min(total, int(counts.sum()))
+    shares = representatives._whole_shares(counts, total)
+    assert ((shares >= 1) == (counts > 0)).all()
+    assert (shares <= counts).all()
+    assert shares.sum() <= total + (counts > 0).sum()
+    exact = counts / counts.sum() * total
+    roomy = (counts > 0) & (exact >= 1)
+    assert (np.abs(shares - exact)[roomy] <= 1).all()
+
+
+def test_ids_of_two_levels_are_numbered_by_two_bytes(engine, two_levels, monkeypatch):
+    """Groups of one row each would make more representatives than the largest id."""
+    monkeypatch.setattr(representatives, "MOST_REPRESENTATIVES", 100)
+    X = points("outliers", 1000, 3, np.random.default_rng(0))
+    R = select(ArrayRows(X), 100, "hybrid", 10, np.random.default_rng(0), engine)
+    assert 80 <= len(R) <= 100

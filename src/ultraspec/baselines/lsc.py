@@ -19,9 +19,9 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, Span, stays_in_memory
 from ultraspec.spectral.edges import Edges, LazyEdges, connect
 from ultraspec.spectral.embedding import EmbeddedPoints
-from ultraspec.spectral.model_checks import MOST_REPRESENTATIVES
 from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.spectral.preprocess import Preprocessor
+from ultraspec.spectral.representatives import MOST_REPRESENTATIVES
 from ultraspec.spectral.transfer_cut import ONE, sum_graph, transfer_cut
 
 LEAST_EIGENVALUE = 1e-10

@@ -24,6 +24,7 @@ OPTIONS = {"n_clusters": "-k", "random_state": "--seed"}  # shorter names, for m
 SHORT = {"n_representatives": "-p", "n_estimators": "-m", "n_jobs": "-j"}
 IN_PANEL = {"checkpoint": RUN, "random_state": RUN, "n_jobs": RUN}
 IF_NONE = {"random_state": "a new seed, which is printed", "n_jobs": "all cores", "graph_rows": "all rows"}
+NONE = "none"  # how None is written, where it is not the default
 
 ENTRY = re.compile(r"^(\w+) : (.+?)(?:, default=(.+))?\n((?: {4}.*\n?)+)", re.MULTILINE)  # of a numpydoc section
 
@@ -53,8 +54,14 @@ class Parameter:
 
     @property
     def strings(self) -> list[str]:
-        """Strings that the type line allows."""
-        return re.findall(r'"([^"]*)"', self.type)
+        """Words that the type line allows, "none" among them if None is a value other than the default."""
+        words = re.findall(r'"([^"]*)"', self.type)
+        return [*words, NONE] if self.takes_none else words
+
+    @property
+    def takes_none(self) -> bool:
+        """Whether None is a value that users may want, and not only the absence of one."""
+        return "None" in self.kinds and self.default is not None
 
     @property
     def kinds(self) -> list[str]:
@@ -94,7 +101,7 @@ class Parameter:
         return IF_NONE.get(self.name) if self.default is None else format_value(self.default)
 
     def parse(self, text: str) -> Any:
-        """Convert what the user writes to a value of the parameter's type."""
+        """Convert what the user writes to a value of the parameter's type; "none" stays, see `takes_none`."""
         if text.strip().lower() in self.strings:
             return text.strip().lower()
         if "tuple" in self.kinds:
@@ -111,7 +118,7 @@ class Parameter:
         """Write the option with a value, as arguments of a command."""
         if "bool" in self.kinds:
             return [self.flags[-1].split("/")[0 if value else 1]]
-        return [option_name(self.name), format_value(value)]
+        return [option_name(self.name), NONE if value is None else format_value(value)]
 
     def option(self, panel: str) -> Any:
         """Build the typer option."""

@@ -17,7 +17,7 @@ from ultraspec.cli import _outputs
 from ultraspec.cli._errors import naming_input, naming_output
 from ultraspec.cli._input import DataFile
 from ultraspec.cli._labelling import ClusterSizes, split_blocks
-from ultraspec.cli._parameters import parameters_of
+from ultraspec.cli._parameters import NONE, parameters_of
 from ultraspec.cli._screen import Screen, format_bytes, format_sizes
 from ultraspec.cli._writers import write_columns
 from ultraspec.engines.moments import measure_scaling
@@ -59,7 +59,12 @@ def run(
 
 def make_estimator(parameters: Mapping[str, Any], *, ensemble: bool) -> Any:
     """Create the estimator and check its parameters; None stands for a parameter that was not given."""
-    given = {name: value for name, value in parameters.items() if value is not None}
+    specs = parameters_of("USENC" if ensemble else "USPEC")
+    given: dict[str, Any] = {
+        name: None if value == NONE and name in specs and specs[name].takes_none else value
+        for name, value in parameters.items()
+        if value is not None
+    }
     unfinished = "checkpoint" in given and checkpoint.is_begun(given["checkpoint"])
     if "random_state" not in given and not unfinished:  # an unfinished fit continues with its seed
         given["random_state"] = secrets.randbelow(2**32)

@@ -72,13 +72,14 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
     if not is_ensemble:
         require(_agreement_rules(facts))
     members = _members(facts, arrays) if is_ensemble else {"": facts["model"]}
-    require(_kind_rules(header["parameters"], arrays, is_ensemble=is_ensemble))
+    parameter = "consensus" if is_ensemble else "discretize"
+    require(_kind_rules(parameter, _value(kinds[name], header["parameters"], parameter), arrays))
     require(array_rules(arrays, _array_table(arrays, list(members), is_ensemble=is_ensemble)))
     require(_file_rules(facts, arrays))
     for prefix, scalars in members.items():
-        require(scalar_rules(prefix, scalars, arrays))
         n_prepared = arrays["basis"].shape[1] if "basis" in arrays else facts["n_features"]
         require(index_rules(prefix, arrays, n_prepared))
+        require(scalar_rules(prefix, scalars, arrays))
         require(_range_rules(prefix, arrays, facts["scale"]))
         p = len(arrays[prefix + "representatives"])
         require(partition_rules(prefix, arrays, p, facts["n_rows"]))
@@ -137,6 +138,11 @@ def _fact_rules(facts: Header) -> Rules:
     yield keys, f"the spawn_key of its seed is not valid: {shown(spawn_key)}."
 
 
+def _value(kind: type, parameters: dict[str, Any], name: str) -> Any:
+    """Return the value of a parameter; one that the file lacks has its default."""
+    return parameters.get(name, inspect.signature(kind).parameters[name].default)
+
+
 def _agreement_rules(facts: Header) -> Rules:
     agreements = facts["agreements"]
     if agreements is not None:
@@ -154,17 +160,15 @@ def _members(facts: Header, arrays: Arrays) -> dict[str, Any]:
     return {member_name(number): scalars for number, scalars in enumerate(members)}
 
 
-def _kind_rules(parameters: dict[str, Any], arrays: Arrays, *, is_ensemble: bool) -> Rules:
+def _kind_rules(parameter: str, value: str, arrays: Arrays) -> Rules:
     """Require that the parameter that says how clusters were found agrees with the arrays."""
-    if is_ensemble:
-        parameter, prefix = "consensus", "consensus."
-        value = parameters.get(parameter, "transfer_cut")
+    if parameter == "consensus":
+        prefix = "consensus."
         votes = CONSENSUS_METHODS[value].has_tree
         agrees = votes == (prefix + "merges" in arrays)
         yield agrees, f"its parameter {parameter} says {shown(value)}, but it holds {'no' if votes else 'a'} tree."
     else:
-        parameter, prefix = "discretize", ""
-        value = parameters.get(parameter, "kmeans")
+        prefix = ""
         votes = value != "kmeans"
     holds = "groups" if prefix + "groups" in arrays else "centres"
     yield votes == (holds == "groups"), f"its parameter {parameter} says {shown(value)}, but it holds {holds}."

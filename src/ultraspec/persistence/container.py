@@ -31,17 +31,22 @@ TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64,
 Header = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]
 
+DEFAULTS_1 = {"n_representatives": 1000, "neighbors": "approx"}  # of the first format, where they differ from today's
+
 
 def _upgrade_1(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
     """Convert a file of the first format, whose estimators followed the paper.
 
-    Clusters of "representatives" and "consensus" were votes, like those of "agreement". Trees of `USPEC` are dropped,
-    because its other trees are not known.
+    Parameters that it lacks had other defaults. Clusters of "representatives" and "consensus" were votes, like those of
+    "agreement". Trees of `USPEC` are dropped, because its other trees are not known.
     """
     parameters, facts = header.get("parameters"), header.get("facts")
     if isinstance(parameters, dict) and isinstance(facts, dict):
-        parameters = {**parameters, "affinity": "paper", "n_components": None}
-        if header.get("estimator") == "USPEC":
+        parameters = {**DEFAULTS_1, **parameters, "affinity": "paper", "n_components": None}
+        if header.get("estimator") == "USENC":
+            parameters.setdefault("consensus", "transfer_cut")
+        else:
+            parameters.setdefault("discretize", "kmeans")
             if parameters.get("discretize") in ("representatives", "consensus"):
                 parameters["discretize"] = "agreement"
             facts = {**facts, "agreements": None}

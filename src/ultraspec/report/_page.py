@@ -82,7 +82,7 @@ def facts(model: Any, figures: FigureData, gap: Eigengap) -> list[tuple[str, str
     chosen = "as requested"
     if not figures.has_model_labels:
         chosen = "passed in"
-    elif model.n_clusters == "auto":  # consensus looks at the eigengap, and at the tree if that is not clear
+    elif model.n_clusters == "auto":  # by the eigengap, or by the agreement tree if that is not clear
         chosen = f"chosen by the largest {'eigengap' if gap.largest == gap.chosen else 'drop in a merge tree'}"
 
     def size(name: str, code: np.intp) -> tuple[str, str, str]:

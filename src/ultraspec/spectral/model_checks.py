@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from ultraspec.spectral.candidates import TREES
 from ultraspec.spectral.preprocess import LARGEST
+from ultraspec.spectral.representatives import MOST_REPRESENTATIVES
 
-MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would take 34 GB at this number
 LONGEST = 2.0**10 * LARGEST  # length of a point: with clipped rows, squared distances stay below 2^127
 LARGEST_VECTOR = 1e25  # the scale of a row is at most 1e10, and its product with a centre must stay in float32
 SIGMAS = 1e-100, 1e100
@@ -51,7 +51,6 @@ TREE_ARRAYS: dict[str, tuple[type, int]] = {
 }
 EDGE_ARRAYS: dict[str, tuple[type, int]] = {"ids": (np.uint16, 2), "weights": (np.float32, 2)}
 HIERARCHY_ARRAYS: dict[str, tuple[type, int]] = {"nodes": (np.int32, 1), "seed": (np.int64, 1)}
-MOST_JUDGES = 64
 SCALARS = ("sigma", "n_neighbors", "exact")
 
 
@@ -112,10 +111,11 @@ def partition_arrays(prefix: str, arrays: Arrays) -> dict[str, tuple[type, int]]
 def model_arrays(prefix: str, arrays: Arrays) -> dict[str, tuple[type, int]]:
     """Return the table of the arrays of a U-SPEC model: with those of a choice if it has nodes of trees."""
     table = {prefix + name: entry for name, entry in INDEX_ARRAYS.items()} | partition_arrays(prefix, arrays)
-    for part in choice_prefixes(prefix, arrays):
+    parts = choice_prefixes(prefix, arrays)
+    for part in parts:
         own = part == prefix + "own."
         needed = HIERARCHY_ARRAYS if own else {**SPECTRUM_ARRAYS, **HIERARCHY_ARRAYS}
-        if not own or part + "ids" in arrays:  # without judges, no edges of common rows are needed
+        if len(parts) > 1 or part + "ids" in arrays:  # without judges, no edges of common rows are needed
             needed = {**needed, **EDGE_ARRAYS}
         if arrays[part + "nodes"].any():  # a single leaf has no tree
             needed = {**needed, **{f"{tree}.{name}": entry for tree in TREES for name, entry in TREE_ARRAYS.items()}}
@@ -128,7 +128,7 @@ def choice_prefixes(prefix: str, arrays: Arrays) -> list[str]:
     if prefix + "own.nodes" not in arrays:
         return []
     judges = itertools.takewhile(
-        lambda part: part + "nodes" in arrays, (f"{prefix}judge{number}." for number in range(MOST_JUDGES))
+        lambda part: part + "nodes" in arrays, (f"{prefix}judge{number}." for number in itertools.count())
     )
     return [prefix + "own.", *judges]
 
@@ -148,22 +148,25 @@ def check_model_arrays(arrays: Arrays, n_rows: int, n_features: int) -> None:
         require(iter([(value.ndim == 0, f"its {name} is no number but has the shape {value.shape}.")]))
     others = {name: array for name, array in arrays.items() if name not in SCALARS}
     require(array_rules(others, model_arrays("", others)))
-    require(scalar_rules("", {name: value.item() for name, value in scalars.items()}, others))
     require(index_rules("", others, n_features))
+    require(scalar_rules("", {name: value.item() for name, value in scalars.items()}, others))
     require(partition_rules("", others, len(others["representatives"]), n_rows))
     require(choice_rules("", others))
 
 
 def scalar_rules(prefix: str, scalars: Any, arrays: Arrays) -> Rules:
-    """Require valid scalars of a model."""
+    """Require valid scalars of a model, whose arrays were checked by `index_rules`."""
     yield from key_rules(f"{prefix.rstrip('.') or 'model'} entry", scalars, set(SCALARS))
     sigma, K, exact = (scalars[name] for name in SCALARS)
     valid = type(sigma) is float and SIGMAS[0] <= sigma <= SIGMAS[1]
     yield valid, f"{prefix}sigma must be a positive number, got {shown(sigma)}."
     yield type(exact) is bool, f"{prefix}exact must be true or false, got {shown(exact)}."
     lists = arrays[prefix + "lists"]
-    p = len(arrays[prefix + "representatives"])
-    most = lists.shape[1] if not exact and len(lists) == p else p
+    most = p = len(arrays[prefix + "representatives"])
+    if len(lists) != p:  # lists of groups: a row is compared with the representatives of those in one list
+        most = int(np.diff(arrays[prefix + "starts"])[lists.astype(np.int64)].sum(axis=1).min())
+    elif not exact:
+        most = lists.shape[1]
     yield is_integer(K, 1, most), f"{prefix}n_neighbors must be 1 to {most}, got {shown(K)}."
 
 

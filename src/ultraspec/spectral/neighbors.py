@@ -6,8 +6,9 @@ then the nearest representative in it (its *owner*), then the K nearest in the l
 distances instead of p.
 
 `build_index` chooses: all representatives are searched while they or the rows are few. Otherwise `ProbeIndex` searches
-those of the rep-clusters around the nearest one, at the speed of matrix products. It finds 97 % of the neighbours. This
-is enough to label rows, but a graph must be exact: it is built from some rows by the `exact_twin` of the index.
+those of the rep-clusters around the nearest one, at the speed of matrix products. It finds 96 % of the neighbours of
+rows that vary in few directions, as most data does, and 60 % in a cloud that varies alike in all of 20. This is enough
+to label rows, but a graph must be exact: it is built from some rows by the `exact_twin` of the index.
 """
 
 from __future__ import annotations
@@ -287,7 +288,9 @@ class ProbeIndex(RepresentativeIndex):
         return cls(representatives, centers, starts, lists, min(n_neighbors, int(sizes.min())), False)
 
     def query_into(self, block: Block, ids: Ids, sq: Squares) -> None:
-        """Find the nearest representatives of dense rows, and write them to `ids` and `sq`."""
+        """Find the nearest representatives, and write them to `ids` and `sq`; sparse rows become dense."""
+        if scipy.sparse.issparse(block):
+            block = block.toarray()
         n = len(block)
         groups = np.zeros(n, dtype=np.int32)  # nearest rep-cluster of each row
         sq_center = np.empty(n, dtype=np.float32)

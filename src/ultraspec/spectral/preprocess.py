@@ -29,6 +29,7 @@ SUBSPACE_ITERATIONS = 6
 MEDIAN_ROWS = 1000  # sampled rows that medians are computed from
 PREPARED_BYTES = 2**28  # rows whose float32 form is no larger may be preprocessed once and stored
 LARGEST = 2.0**50  # scaled coordinate: its square, summed over features, stays far below the float32 maximum
+LONGEST_ROW = 2.0**62  # projected row
 LARGEST_RAW = 1e306  # raw value
 LEAST_SCALE = 2.0**-1000  # one over a smaller scale would be infinite
 
@@ -155,6 +156,9 @@ class Preprocessor:
             project_rows(block, self.basis, out)
         assert self.center is not None
         out -= self.center
+        # No row is as long if directions are orthogonal, but those of a file may not be: distances must stay finite.
+        limit = np.float32(LONGEST_ROW / np.sqrt(out.shape[1]))
+        np.clip(out, -limit, limit, out=out)
         return out
 
     def _prepare_unprojected(self, raw: Block, numbers: Numbers | None) -> Block:

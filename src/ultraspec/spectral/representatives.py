@@ -13,6 +13,7 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Rows, sample_indices, subset
 
 KMEANS_ITERATIONS = 10
+MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would take 34 GB at this number
 TWO_LEVEL_REPRESENTATIVES = (
     2000  # beyond this number, k-means runs in two levels: p^1.5 distances per row instead of p^2
 )
@@ -45,7 +46,8 @@ def select_representatives(
     rows : Rows
         Preprocessed rows.
     p : int
-        Number of representatives; fewer are returned if there are fewer distinct rows.
+        Number of representatives; fewer are returned if there are fewer distinct rows. Beyond
+        `TWO_LEVEL_REPRESENTATIVES`, "hybrid" may return a few more.
     selection : {"hybrid", "random", "kmeans"}
         k-means centres of `candidate_factor` * p sampled rows; sampled rows; k-means centres of all rows.
     candidate_factor : int
@@ -59,7 +61,7 @@ def select_representatives(
 
     Returns
     -------
-    ndarray of shape (<= p, d), float32
+    ndarray of shape (about p, d), float32
     """
     if selection == "hybrid":
         rows = subset(rows, sample_indices(rows.n_rows, candidate_factor * p, rng))
@@ -95,7 +97,8 @@ def _two_level_centers(
     """Divide the rows into sqrt(p) groups by k-means, and each group into its share of p clusters."""
     rows = ArrayRows(np.ascontiguousarray(X))
     groups = lloyd(RowPoints(rows), random_centers(rows, int(np.sqrt(p)), rng), engine, max_iter=KMEANS_ITERATIONS)
-    shares = _whole_shares(groups.counts, p)
+    most = MOST_REPRESENTATIVES - len(groups.counts)  # each group gets one at least, which may add up to more than p
+    shares = _whole_shares(groups.counts, min(p, most))
     order = np.argsort(groups.labels, kind="stable")
     bounds = np.cumsum(groups.counts).astype(np.int64)
     tasks = list(zip(np.split(order, bounds[:-1]), shares.tolist(), rng.spawn(len(shares)), strict=True))
