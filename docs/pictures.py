@@ -98,7 +98,7 @@ def cut() -> Any:
 def ensemble() -> Any:
     """Draw the clusters of three members and of the consensus."""
     X, _ = datasets.generate("cg", 20_000, random_state=0)
-    model = USENC(11, n_estimators=10, random_state=0).fit(X)
+    model = USENC(11, random_state=0).fit(X)
     figure, axes = panels(4, 2.3)
     for number, ax in enumerate(axes[:3]):
         labels = model.base_labels_[:, number].astype(int)
