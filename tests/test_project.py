@@ -121,9 +121,10 @@ def test_registries_that_contributing_names_exist():
     from ultraspec.baselines import __all__ as baselines
     from ultraspec.reproduce.declarations import METHODS, Method
     from ultraspec.rows import FORMATS, FileRows, Rows
-    from ultraspec.spectral.discretize import DISCRETIZATIONS, Discretization
+    from ultraspec.spectral.candidates import CANDIDATES, TREES
 
-    assert all(isinstance(each, Discretization) for each in DISCRETIZATIONS.values())
+    assert all(callable(each) for each in CANDIDATES.values())
+    assert set(TREES) < set(CANDIDATES)
     assert all(isinstance(each, Method) for each in METHODS)
     assert issubclass(FileRows, Rows)
     assert FORMATS
