@@ -80,7 +80,7 @@ def sparse_eigenpairs(M: RegularizedMatrix, n: int, start: Floats, engine: Threa
     """Return the `n` largest eigenvalues of a matrix whose eigenvalues lie in [0, 1], descending, and eigenvectors.
 
     Subspace iteration with a Chebyshev filter. All vectors are iterated together, so that no repeated eigenvalue is
-    missed: there is one for each separate component. In each round, a polynomial of M that is at most one on the unwanted
+    missed; each separate component has one. In each round, a polynomial of M that is at most one on the unwanted
     part [0, c] of the spectrum and grows steeply beyond c is applied to the block; c is the smallest eigenvalue that
     the block approximates so far. Products are computed in float32; the final projection is done in float64.
 
