@@ -34,8 +34,8 @@ def quality(stored: dict[str, Any], method: str = "U-SPEC") -> str:
     text = (
         f"## Scores of {method}\n\n"
         + about(stored["machine"])
-        + "Paper's parameters, library's defaults (regularization="
-        "1e-3), mean ± standard deviation in %. NMI is normalised by the larger entropy and CA is majority accuracy, as in "
+        + "The paper's method with its parameters, but regularization="
+        "1e-3; mean ± standard deviation in %. NMI is normalised by the larger entropy and CA is majority accuracy, as in "
         "the paper. Met: no lower than the paper's mean minus its standard deviation, at the paper's two decimals. "
         "The last five sets are *reconstructions* of the paper's.\n\n"
         "| data set | seeds | NMI | paper | CA | paper | met |\n|---|---|---|---|---|---|---|\n"

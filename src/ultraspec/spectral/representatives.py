@@ -113,7 +113,7 @@ def _two_level_centers(
 
 
 def _whole_shares(counts: npt.NDArray[np.float64], total: int) -> npt.NDArray[np.int64]:
-    """Divide `total` in proportion to `counts`, in whole numbers: at least one each, at most the count."""
+    """Divide `total` in proportion to `counts`, in integers: at least one each, at most the count."""
     exact = counts / counts.sum() * total
     shares = np.floor(exact).astype(np.int64)
     largest = np.argsort(shares - exact, kind="stable")
