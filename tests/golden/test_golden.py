@@ -1,7 +1,8 @@
 """Fixes what the library gives today, through public names only, so that code can be moved without changing it.
 
 Settings follow the paper's method (`USPEC.paper`, `USENC.paper`), but for those that are named "new", which are of the
-defaults. Labels are compared up to the numbers of the clusters.
+defaults. Labels are compared up to the numbers of the clusters. All but settings named "new" or "header" were recorded
+with the release whose default was the paper's method.
 
 ``python tests/golden/test_golden.py --record`` runs the same tests through pytest (without xdist) and writes what they
 find to golden.json. Record only when behaviour is meant to

@@ -75,7 +75,7 @@ class SmallGraph:
         R = select_representatives(rows, p, "hybrid", options.candidate_factor, options.metric, rngs[0], engine)
         search = options.n_neighbors, options.neighborhood_factor, options.neighbors
         index = build_index(R, *search, rows.n_rows, rows.sparse, rngs[1], engine)
-        edges = connect(rows, index, engine, affinity=options.affinity)
+        edges = connect(rows, index, engine, affinity=options.affinity, warn=False)  # numbers of rows are of a sample
         graph = reduce_graph(edges, rows, len(R), engine, options.row_power)
         spectrum = transfer_cut(graph, n_vectors, options.regularization, index.representatives, engine)
         return cls(index, edges.sigma, graph, spectrum)

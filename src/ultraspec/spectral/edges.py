@@ -187,6 +187,8 @@ def connect(
     stored: bool = True,
     out: Edges | None = None,
     affinity: str = "paper",
+    *,
+    warn: bool = True,
 ) -> Edges | LazyEdges:
     """Find the K nearest representatives of every row, and sigma, the width of the affinity.
 
@@ -204,24 +206,26 @@ def connect(
         Where to store them, if it has the right shape.
     affinity : {"paper", "robust"}, default="paper"
         Whether sigma is the mean distance, or 0.7 times the median distance of a sample of rows.
+    warn : bool, default=True
+        Whether to warn of distant rows that make the mean distance too large for all others.
 
     Returns
     -------
     Edges or LazyEdges
-        The edges; stored ones have squared distances as weights. A warning says if a few distant rows make the mean
-        distance too large for all others.
+        The edges; stored ones have squared distances as weights.
     """
     robust = affinity == "robust"
+    warn = warn and not robust
     if stored:
         shape = (rows.n_rows, index.n_neighbors)
         edges = out if out is not None and out.ids.shape == shape else Edges.empty(*shape)
-        mean = _search(rows, index, engine, edges, None, warn=not robust)
+        mean = _search(rows, index, engine, edges, None, warn=warn)
         return replace(edges, sigma=_robust_sigma(edges.weights[_sample(rows)]) if robust else mean)
     ids = None
     if index.by_tiles and not rows.remote and not rows.sparse:
         ids = Spool.if_space(rows.n_rows * index.n_neighbors, np.uint16)
     if ids is not None or not robust:
-        sigma = _search(rows, index, engine, None, ids, warn=not robust)
+        sigma = _search(rows, index, engine, None, ids, warn=warn)
     if robust:
         sq = rows.gather(_sample(rows), functools.partial(_squares, index))
         sigma = _robust_sigma(np.concatenate(sq))
