@@ -47,8 +47,18 @@ SETS = [
 
 
 def read_set(name: str, n_rows: int | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and classes of a data set: generated (a reconstruction) if a size is given, else loaded."""
+    """Rows and classes of a data set: generated (a reconstruction, or blobs) if a size is given, else loaded."""
+    if name == "blobs" and n_rows is not None:
+        return blobs(n_rows, seed)
     return datasets.load(name) if n_rows is None else datasets.generate(name, n_rows, random_state=seed)
+
+
+def blobs(n_rows: int, seed: int, k: int = 20, d: int = 64) -> tuple[np.ndarray, np.ndarray]:
+    """Overlapping Gaussian classes of many features."""
+    random = np.random.default_rng(seed)
+    y = random.integers(k, size=n_rows)
+    X = (2.0 * random.standard_normal((k, d), dtype=np.float32))[y]
+    return X + 2.0 * random.standard_normal((n_rows, d), dtype=np.float32), y
 
 
 def machine() -> dict[str, Any]:

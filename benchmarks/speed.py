@@ -25,17 +25,18 @@ from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.spectral.representatives import select_representatives
 
 RATIOS: list[Ratio] = [
-    ("CG-10M", "cg", 10_000_000, 11, lambda k: KMeans(k, n_init=1, random_state=0), 0.5),
+    ("CG-10M", "cg", 10_000_000, 11, lambda k: KMeans(k, n_init=1, random_state=0), 0.35),
     ("CC-10M", "cc", 10_000_000, 3, lambda k: KMeans(k, n_init=1, random_state=0), 0.8),
-    ("MNIST", "mnist", None, 10, lambda k: KMeans(k, n_init=1, random_state=0), 0.5),
-    ("Covertype", "covertype", None, 7, lambda k: KMeans(k, n_init=1, random_state=0), 0.8),
+    ("MNIST", "mnist", None, 10, lambda k: KMeans(k, n_init=1, random_state=0), 1.5),
+    ("Covertype", "covertype", None, 7, lambda k: KMeans(k, n_init=1, random_state=0), 4.0),
+    ("1M x 64", "blobs", 1_000_000, 20, lambda k: KMeans(k, n_init=1, random_state=0), 1.2),
     (
         "PenDigits",
         "pendigits",
         None,
         10,
         lambda k: SpectralClustering(k, affinity="nearest_neighbors", random_state=0),
-        0.3,
+        1.0,
     ),
 ]
 

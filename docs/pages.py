@@ -120,7 +120,8 @@ def run_python(example: Example, names: dict[str, Any], where: str) -> str:
                 raised.add_note(f"in {where}")
                 raise
             error = f"{type(raised).__name__}: {raised}\n"
-    warning = "".join(f"{w.category.__name__}: {w.message}\n" for w in warned if from_ultraspec(w))
+    messages = dict.fromkeys(f"{w.category.__name__}: {w.message}\n" for w in warned if from_ultraspec(w))
+    warning = "".join(messages)  # each once, as Python shows them by default
     if warning and example.shown is None:
         raise AssertionError(f"{where} warns, but the page does not show it: {warning}")
     return out.getvalue() + warning + error

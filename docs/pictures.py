@@ -20,6 +20,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from ultraspec import USENC, USPEC, datasets, metrics, plots
 from ultraspec.figures import palette
+from ultraspec.spectral.candidates import CANDIDATES
 
 GREY = "#667080"
 FAINT = "#c3cad4"
@@ -97,22 +98,13 @@ def cut() -> Any:
 def ensemble() -> Any:
     """Draw the clusters of three members and of the consensus."""
     X, _ = datasets.generate("cg", 20_000, random_state=0)
-    model = USENC(10, n_estimators=10, random_state=0).fit(X)
+    model = USENC(11, random_state=0).fit(X)
     figure, axes = panels(4, 2.3)
     for number, ax in enumerate(axes[:3]):
         labels = model.base_labels_[:, number].astype(int)
         draw_points(without_axes(ax, f"{labels.max() + 1} clusters"), X[:6000], labels[:6000])
-    draw_points(without_axes(axes[3], "consensus: 10"), X[:6000], model.labels_[:6000])
+    draw_points(without_axes(axes[3], "consensus: 11"), X[:6000], model.labels_[:6000])
     return figure
-
-
-VARIANTS = {
-    "U-SPEC\nkmeans": lambda k: USPEC(k, random_state=0),
-    "U-SPEC\nrepresentatives": lambda k: USPEC(k, discretize="representatives", random_state=0),
-    "U-SPEC\nconsensus": lambda k: USPEC(k, discretize="consensus", random_state=0),
-    "U-SENC\ntransfer_cut": lambda k: USENC(k, random_state=0),
-    "U-SENC\naverage": lambda k: USENC(k, consensus="average", random_state=0),
-}
 
 
 def draw_borders(ax: Any, X: Any, labels: Any) -> None:
@@ -130,19 +122,23 @@ def draw_borders(ax: Any, X: Any, labels: Any) -> None:
 
 
 def which() -> Any:
-    """Draw the clusters of each variant on three data sets."""
+    """Draw the clusters of each candidate on three data sets; the agreement of the chosen one is in bold."""
     sets = ("sf", "cg", "flower")
+    size = (9.6, 7.6)
     figure, axes = plt.subplots(
-        len(sets), len(VARIANTS), figsize=(11.5, 7.4), layout="constrained", facecolor="white", squeeze=False
+        len(sets), len(CANDIDATES), figsize=size, layout="constrained", facecolor="white", squeeze=False
     )
     for row, name in zip(axes, sets, strict=True):
         X, y = datasets.generate(name, 100_000, random_state=0)
-        for ax, (title, make) in zip(row, VARIANTS.items(), strict=True):
-            labels = make(datasets.N_CLASSES[name]).fit_predict(X)
-            head = f"{title}\n" if name == sets[0] else ""
-            draw_points(without_axes(ax, f"{head}NMI {metrics.nmi(y, labels):.2f}"), X[:9000], labels[:9000], 2.0)
+        k = datasets.N_CLASSES[name]
+        model = USPEC(k, random_state=0).fit(X)
+        for ax, candidate in zip(row, CANDIDATES, strict=True):
+            labels = model.cut(k, discretize=candidate).labels_
+            head = f"{candidate}\n" if name == sets[0] else ""
+            scores = f"agreement {model.candidates_[candidate]:.2f}, NMI {metrics.nmi(y, labels):.2f}"
+            draw_points(without_axes(ax, head + scores), X[:9000], labels[:9000], 2.0)
             draw_borders(ax, X[:30_000], labels[:30_000])
-            ax.title.set_fontsize(10)
+            ax.title.set(fontsize=10, fontweight="bold" if candidate == model.discretize_ else "normal")
     return figure
 
 

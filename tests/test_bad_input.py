@@ -453,14 +453,22 @@ def test_warnings_point_to_the_line_that_called(k, method):
 
 @pytest.mark.parametrize("rows", [2000, 40_000], ids=["one block", "many blocks"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_far_outlier_that_widens_sigma_is_named(rows, n_jobs):
+def test_a_far_outlier_that_widens_sigma_of_the_paper_is_named(rows, n_jobs):
     X = np.random.default_rng(0).normal(size=(rows, 2))
-    sigma = fit_quietly(X, 2, n_jobs=n_jobs).sigma_
+    sigma = fit_quietly(X, 2, n_jobs=n_jobs, affinity="paper").sigma_
     X[777] = rows * 0.1, 0.0
     with pytest.warns(UserWarning, match=f"Row 777 of the {rows:,} rows in the graph .* widens sigma") as caught:
-        model = USPEC(2, random_state=0, n_jobs=n_jobs).fit(X)
+        model = USPEC(2, affinity="paper", random_state=0, n_jobs=n_jobs).fit(X)
     assert len(caught) == 1
     assert model.sigma_ > 1.25 * sigma
+
+
+@pytest.mark.parametrize("rows", [2000, 40_000], ids=["one block", "many blocks"])
+def test_a_far_outlier_does_not_change_sigma(rows):
+    X = np.random.default_rng(0).normal(size=(rows, 2))
+    sigma = fit_quietly(X, 2).sigma_
+    X[777] = rows * 0.1, 0.0
+    assert fit_quietly(X, 2).sigma_ == pytest.approx(sigma, rel=0.02)
 
 
 def test_outliers_that_change_little_are_no_reason_to_warn():
@@ -487,10 +495,14 @@ PARAMETERS = [
     *(case for case in integers("n_clusters", 1, "or 'auto'")),
     *(case for name in ("n_representatives", "n_neighbors", "candidate_factor") for case in integers(name, 1)),
     *(case for name in ("neighborhood_factor", "n_init", "max_iter") for case in integers(name, 1)),
-    ("n_representatives", 65536, ValueError, "n_representatives must be .* <= 65,535, got 65536"),
+    *(case for case in integers("n_graphs", 2)),
+    *(case for case in integers("n_components", 1, "or 'auto' or None") if case[1] is not None),
+    ("affinity", "gaussian", ValueError, "affinity must be one of 'robust', 'paper', got 'gaussian'"),
+    ("discretize", "consensus", ValueError, "discretize must be one of 'auto', .*, got 'consensus'"),
+    ("n_representatives", 65536, ValueError, "n_representatives must be .* <= 65,535 or 'auto', got 65536"),
     ("selection", "best", ValueError, "selection must be one of 'hybrid', 'random', 'kmeans', got 'best'"),
     ("selection", None, ValueError, "selection must be one of 'hybrid', 'random', 'kmeans', got None"),
-    ("neighbors", 5, ValueError, "neighbors must be one of 'approx', 'exact', got 5"),
+    ("neighbors", 5, ValueError, "neighbors must be one of 'auto', 'approx', 'exact', got 5"),
     ("metric", "manhattan", ValueError, "metric must be one of 'euclidean', 'cosine', got 'manhattan'"),
     ("regularization", -0.1, ValueError, "regularization must be a finite number >= 0, got -0.1"),
     ("regularization", np.nan, ValueError, "regularization must be a finite number >= 0, got nan"),

@@ -16,6 +16,7 @@ from tests.helpers.common import blobs, documents, frames, python, same_partitio
 from ultraspec import USENC, datasets, metrics
 from ultraspec.ensemble import members
 from ultraspec.ensemble.combine import consensus
+from ultraspec.spectral import preprocess
 
 
 def fit(X, k=4, **options):
@@ -148,9 +149,12 @@ def test_cut_makes_other_numbers_of_clusters_from_the_same_members(model, circle
     assert metrics.nmi(y, model.labels_) > 0.95  # the model itself is as it was
 
 
-def test_cut_beyond_what_is_kept_is_refused(model):
-    with pytest.raises(ValueError, match="This model keeps 60 eigenvectors, too few for n_clusters=61"):
-        model.cut(61)
+def test_cut_beyond_what_is_kept_is_refused(model, circles):
+    X, _ = circles
+    with pytest.raises(ValueError, match=r"This model has 1000 leaves of its trees, too few for n_clusters=1001\."):
+        model.cut(1001)
+    with pytest.raises(ValueError, match=r"This model has 60 eigenvectors, too few for n_clusters=61\."):
+        model.cut(4, X, consensus="transfer_cut").cut(61)
 
 
 def test_auto_finds_the_number_of_clusters():
@@ -166,7 +170,12 @@ def test_pickles_hold_no_graph_and_can_be_cut(model, circles):
     again = pickle.loads(pickle.dumps(model))
     assert again._fitted.consensus is None
     np.testing.assert_array_equal(again.predict(X[:500]), model.labels_[:500])
-    np.testing.assert_array_equal(again.cut(2).labels_, model.cut(2).labels_)
+    with pytest.raises(ValueError, match=r"does not hold the rows.*Call cut\(n_clusters, X\)"):
+        again.cut(2)
+    np.testing.assert_array_equal(again.cut(2, X).labels_, model.cut(2).labels_)
+    paper = fit(X, 3, consensus="transfer_cut")  # its graph is one of base clusters, which a pickle holds
+    again = pickle.loads(pickle.dumps(paper))
+    np.testing.assert_array_equal(again.cut(2).labels_, paper.cut(2).labels_)
 
 
 # Determinism
@@ -180,7 +189,7 @@ def test_same_seed_same_bits_for_any_number_of_threads_and_either_schedule(monke
         assert model.base_labels_.tobytes() == reference.base_labels_.tobytes()
         assert model.labels_.tobytes() == reference.labels_.tobytes()
     monkeypatch.setattr(members, "PARALLEL_BYTES", 0)  # one member after another
-    monkeypatch.setattr(members, "PREPARED_BYTES", 0)
+    monkeypatch.setattr(preprocess, "PREPARED_BYTES", 0)
     model = fit(X, n_jobs=2)
     assert model.base_labels_.tobytes() == reference.base_labels_.tobytes()
     assert model.confidence_.tobytes() == reference.confidence_.tobytes()
@@ -336,10 +345,11 @@ def test_very_few_rows(n):
 
 def test_equal_rows_make_one_cluster_and_a_warning():
     with pytest.raises(ValueError, match="have 6 clusters in all, too few for n_clusters=8"):
-        fit(np.ones((200, 3)), 8)
-    with pytest.warns(ConvergenceWarning, match="Found 1 clusters instead of 4"):
-        model = fit(np.ones((200, 3)), 4)
-    np.testing.assert_array_equal(model.labels_, 0)
+        fit(np.ones((200, 3)), 8, consensus="transfer_cut")
+    for way in ("average", "transfer_cut"):
+        with pytest.warns(ConvergenceWarning, match="Found 1 clusters instead of 4"):
+            model = fit(np.ones((200, 3)), 4, consensus=way)
+        np.testing.assert_array_equal(model.labels_, 0)
 
 
 def test_a_fit_that_fails_leaves_the_model_before_it():

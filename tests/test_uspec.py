@@ -274,10 +274,19 @@ def test_fitted_attributes(circles):
     radii = np.linalg.norm(X, axis=1), np.linalg.norm(model.representatives_, axis=1)
     assert radii[1].max() <= radii[0].max()
     nearest = np.sort(np.linalg.norm(X[:, None] - model.representatives_, axis=2), axis=1)[:, :5]
-    assert model.sigma_ == pytest.approx(nearest.mean(), rel=1e-3)
+    assert model.sigma_ == pytest.approx(0.7 * np.median(nearest), rel=1e-3)
     assert model.eigenvalues_[0] == pytest.approx(1)
     assert (np.diff(model.eigenvalues_) <= 1e-9).all()
     assert model.eigenvalues_.min() >= 0
+    assert model.n_iter_ == 0
+    assert 1 <= model.cut(3, discretize="kmeans").n_iter_ <= 100
+
+
+def test_sigma_of_the_paper_is_the_mean_distance(circles):
+    X, _ = circles
+    model = USPEC.paper(3, n_representatives=200, random_state=0).fit(X)
+    nearest = np.sort(np.linalg.norm(X[:, None] - model.representatives_, axis=2), axis=1)[:, :5]
+    assert model.sigma_ == pytest.approx(nearest.mean(), rel=1e-3)
     assert 1 <= model.n_iter_ <= 100
 
 
@@ -512,8 +521,8 @@ def test_auto_finds_the_number_of_circles():
 @pytest.mark.filterwarnings("ignore:The graph has")
 def test_cut_equals_a_fit_with_that_number_of_clusters(X_of_shape, k):
     X = X_of_shape
-    model = USPEC(4, random_state=0).fit(X)
-    fresh = USPEC(k, random_state=0).fit(X)
+    model = USPEC.paper(4, regularization=1e-3, random_state=0).fit(X)
+    fresh = USPEC.paper(k, regularization=1e-3, random_state=0).fit(X)
     cut = model.cut(k)
     assert_same(cut, fresh)
     assert cut.get_params() == fresh.get_params()
@@ -566,7 +575,7 @@ def test_cut_after_pickling_needs_the_rows(model):
     [
         (0, ValueError, "n_clusters must be an integer >= 1, got 0"),
         (-2, ValueError, "n_clusters must be an integer >= 1, got -2"),
-        (61, ValueError, "keeps 60 eigenvectors, too few for n_clusters=61. Fit again with n_clusters=61"),
+        (400, ValueError, r"has \d+ leaves of its trees, too few for n_clusters=400\. Fit again with n_clusters=400\."),
         (2.0, TypeError, "n_clusters must be an integer >= 1, got 2.0"),
         ("auto", TypeError, "n_clusters must be an integer >= 1, got 'auto'"),
         (True, TypeError, "n_clusters must be an integer >= 1, got True"),
@@ -575,6 +584,12 @@ def test_cut_after_pickling_needs_the_rows(model):
 def test_cut_refuses_other_numbers(model, k, error, message):
     with pytest.raises(error, match=message):
         model.cut(k)
+
+
+def test_cut_by_kmeans_needs_eigenvectors(model):
+    assert model.cut(60, discretize="kmeans").n_clusters_ == 60
+    with pytest.raises(ValueError, match=r"has 60 eigenvectors, .* n_clusters=61\. Fit again with n_clusters=61\."):
+        model.cut(61, discretize="kmeans")
 
 
 def test_cut_refuses_other_rows(model):
@@ -603,9 +618,10 @@ def test_pickled_models_give_the_same(X_of_shape, options):
 
 def test_a_pickled_model_is_small():
     X, _ = datasets.generate("cc", 120_000, random_state=0)
-    model = USPEC(3, random_state=0).fit(X)
-    model.predict(X[:10])
-    assert len(pickle.dumps(model)) < 1_000_000 + model.labels_.nbytes
+    for make, most in ((USPEC.paper, 1_000_000), (USPEC, 2_500_000)):  # with trees and judges by default
+        model = make(3, random_state=0).fit(X)
+        model.predict(X[:10])
+        assert len(pickle.dumps(model)) < most + model.labels_.nbytes
 
 
 @pytest.mark.parametrize("options", GRAPHS)

@@ -13,14 +13,22 @@ from tests.helpers.common import blobs, documents, same_partition
 from tests.helpers.model_files import same
 from ultraspec import USENC, USPEC, datasets, load, metrics, open_rows, save
 
+WAYS = ("auto", "kmeans", "agreement", "linked", "border")
+TREES = ("agreement", "linked", "border")
+
+
+def uspec(**options):
+    return lambda k=4, **more: USPEC(k, **{"random_state": 0, **options, **more})
+
+
 VARIANTS = {
-    "representatives": lambda k=4, **o: USPEC(k, discretize="representatives", **{"random_state": 0, **o}),
-    "consensus": lambda k=4, **o: USPEC(k, discretize="consensus", **{"random_state": 0, **o}),
-    "sampled": lambda k=4, **o: USPEC(k, graph_rows=2_000, **{"random_state": 0, **o}),
-    "sampled consensus": lambda k=4, **o: USPEC(
-        k, graph_rows=2_000, discretize="consensus", **{"random_state": 0, **o}
-    ),
-    "average": lambda k=4, **o: USENC(k, n_estimators=6, consensus="average", **{"random_state": 0, **o}),
+    **{way: uspec(discretize=way) for way in WAYS},
+    "sampled": uspec(graph_rows=2_000),
+    "sampled kmeans": uspec(graph_rows=2_000, discretize="kmeans"),
+    "sampled agreement": uspec(graph_rows=2_000, discretize="agreement"),
+    "paper": lambda k=4, **o: USPEC.paper(k, regularization=1e-3, **{"random_state": 0, **o}),
+    "average": lambda k=4, **o: USENC(k, n_estimators=6, **{"random_state": 0, **o}),
+    "transfer_cut": lambda k=4, **o: USENC(k, n_estimators=6, consensus="transfer_cut", **{"random_state": 0, **o}),
 }
 
 
@@ -52,9 +60,10 @@ def test_fitted_and_predicted_labels_are_the_same_on_any_number_of_threads(name,
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_long_clusters_are_not_cut(seed):
     X, y = datasets.generate("sf", 20_000, random_state=seed)
-    model = USPEC(4, discretize="consensus", random_state=seed).fit(X)
-    ensemble = USENC(4, n_estimators=6, consensus="average", random_state=seed).fit(X)
-    assert min(metrics.nmi(y, found.labels_) for found in (model, ensemble)) > 0.92
+    model = USPEC(4, random_state=seed).fit(X)
+    ensemble = USENC(4, n_estimators=6, affinity="paper", random_state=seed).fit(X)
+    trees = [model.cut(4, discretize=tree) for tree in TREES]
+    assert min(metrics.nmi(y, found.labels_) for found in (model, *trees, ensemble)) > 0.92
     assert metrics.nmi(y, model.cut(4, discretize="kmeans").labels_) < 0.85
 
 
@@ -76,25 +85,32 @@ def test_sparse_rows_and_directions(make):
 def test_other_cuts_are_those_of_another_fit(make, face):
     X, _ = face
     model = make().fit(X)
-    for k in (1, 2, 6):
+    for k in (1, 2, 6):  # up to 20, trees do not depend on the number; judges do
         other = model.cut(k)
         assert other.n_clusters == other.n_clusters_ == k
-        assert other.labels_.tobytes() == make(k).fit(X).labels_.tobytes()
+        wanted = make(k).fit(X)
+        if getattr(wanted, "discretize_", "") == getattr(other, "discretize_", ""):
+            assert other.labels_.tobytes() == wanted.labels_.tobytes()
+        else:
+            assert wanted.discretize == "auto"
+            assert other.discretize_ == next(iter(other.candidates_))
         assert other.predict(X).tobytes() == other.labels_.tobytes()
     assert model.n_clusters_ == 4
 
 
-@pytest.mark.parametrize("discretize", ["kmeans", "representatives", "consensus"])
+@pytest.mark.parametrize("discretize", WAYS)
 @pytest.mark.parametrize("graph_rows", [None, 2_000])
 def test_one_fit_gives_every_discretisation(discretize, graph_rows, face):
     X, _ = face
-    model = USPEC(4, discretize="kmeans", graph_rows=graph_rows, random_state=0).fit(X)
+    model = USPEC(4, graph_rows=graph_rows, random_state=0).fit(X)
     other = model.cut(5, discretize=discretize)
     assert other.discretize == discretize
     wanted = USPEC(5, discretize=discretize, graph_rows=graph_rows, random_state=0).fit(X)
     assert other.labels_.tobytes() == wanted.labels_.tobytes()
-    again = other.cut(4, discretize="kmeans")
+    assert other.n_iter_ == wanted.n_iter_
+    again = other.cut(4, discretize="auto")
     assert again.labels_.tobytes() == model.labels_.tobytes()
+    assert again.candidates_ == model.candidates_
 
 
 @pytest.mark.parametrize("first", ["transfer_cut", "average"])
@@ -154,24 +170,23 @@ def test_parameters_are_those_of_scikit_learn(make):
 @pytest.mark.filterwarnings("ignore:.*clusters instead of:UserWarning")  # votes may leave one without rows
 def test_a_tree_can_be_cut_into_any_number(face):
     X, _ = face
-    model = USPEC(4, discretize="consensus", n_representatives=100, random_state=0).fit(X)
-    assert 56 <= model.cut(62).n_clusters_ <= 62  # more than there are eigenvectors
-    with pytest.raises(ValueError, match=r"keeps 100 representatives, too few for n_clusters=101"):
-        model.cut(101)
-    with pytest.raises(ValueError, match="keeps 60 eigenvectors, too few for n_clusters=61"):
+    model = USPEC(4, n_representatives=100, random_state=0).fit(X)
+    for tree in TREES:
+        assert 56 <= model.cut(62, discretize=tree).n_clusters_ <= 62  # more than there are eigenvectors
+        with pytest.raises(ValueError, match=r"has \d\d leaves of its trees, too few for n_clusters=101\."):
+            model.cut(101, discretize=tree)
+    with pytest.raises(ValueError, match=r"has 60 eigenvectors, too few for n_clusters=61\."):
         model.cut(61, discretize="kmeans")
-    other = USPEC(4, n_representatives=100, random_state=0).fit(X)
-    assert 56 <= other.cut(62, discretize="consensus").n_clusters_ <= 62
 
 
 def test_many_clusters_take_more_vectors():
     X, y = blobs(6_000, k=40)
-    model = USPEC(40, discretize="consensus", random_state=0).fit(X)
+    model = USPEC(40, random_state=0).fit(X)
     assert len(model.eigenvalues_) == 80
     assert metrics.nmi(y, model.labels_) > 0.97
 
 
-@pytest.mark.parametrize("discretize", ["kmeans", "representatives", "consensus"])
+@pytest.mark.parametrize("discretize", WAYS)
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 30])
 def test_tiny_data(discretize, n):
     X = np.random.default_rng(0).normal(size=(n, 2))
@@ -203,8 +218,7 @@ def test_a_sample_as_large_as_the_data_is_the_data(face):
 def test_the_graph_of_a_sample_is_nearly_that_of_all_rows():
     X, y = datasets.generate("cg", 60_000, random_state=0)
     whole, sampled = (
-        metrics.nmi(y, USPEC(11, discretize="consensus", graph_rows=rows, random_state=0).fit_predict(X))
-        for rows in (None, 20_000)
+        metrics.nmi(y, USPEC(11, graph_rows=rows, random_state=0).fit_predict(X)) for rows in (None, 20_000)
     )
     assert whole > 0.92
     assert sampled > whole - 0.015
@@ -229,7 +243,7 @@ def test_rows_far_outside_of_the_sample_get_a_label(face):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"discretize": "magic"}, "discretize must be one of 'kmeans', 'representatives', 'consensus'"),
+        ({"discretize": "magic"}, "discretize must be one of 'auto', 'agreement', 'linked', 'border', 'kmeans'"),
         ({"graph_rows": 0}, "graph_rows"),
         ({"graph_rows": 2.5}, "graph_rows"),
         ({"graph_rows": 3}, "graph_rows=3 rows cannot form n_clusters=4 clusters"),

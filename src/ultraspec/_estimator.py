@@ -186,6 +186,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
     """Base of the estimators that label and embed new rows."""
 
     _per_row: ClassVar[tuple[str, ...]] = ("labels_",)  # fitted attributes that grow with the rows
+    _may_choose_representatives: ClassVar[bool] = False  # whether n_representatives may be "auto"
     _fitted: Fitted
     n_features_in_: int
     scaling_: Scaling | None
@@ -211,9 +212,10 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
     def _check_graph_parameters(self) -> None:
         """Check the number of clusters and the parameters that define the graph of rows and representatives."""
         check_clusters(self.n_clusters)
-        if self.n_representatives != "auto":
+        others = ("auto",) if self._may_choose_representatives else ()
+        if self.n_representatives not in others:
             check_integer(
-                "n_representatives", self.n_representatives, least=1, most=MOST_REPRESENTATIVES, alternatives=("auto",)
+                "n_representatives", self.n_representatives, least=1, most=MOST_REPRESENTATIVES, alternatives=others
             )
         check_integer("n_neighbors", self.n_neighbors, least=1)
         if self.n_components not in ("auto", None):

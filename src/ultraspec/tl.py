@@ -42,7 +42,7 @@ def uspec(
     adata : AnnData
         Annotated data. A view is copied before it is written to, as always in AnnData.
     n_clusters : int or "auto"
-        Number of clusters. "auto" chooses it by the largest eigengap, which recognises well separated clusters only.
+        Number of clusters. "auto" chooses it at the largest eigengap, or from a merge tree if none is clear.
     use_rep : str or None, default="X_pca"
         Key of ``adata.obsm``. "X" and None mean ``adata.X``, which may be sparse.
     key_added : str, default="uspec"
@@ -71,7 +71,7 @@ def uspec(
 
     See Also
     --------
-    usenc : The ensemble method: slower, usually better, with a confidence for each observation.
+    usenc : The ensemble method: slower, with a confidence for each observation.
     ultraspec.USPEC : The estimator, which also labels new observations.
 
     Notes
@@ -110,8 +110,7 @@ def usenc(
 ) -> Any:
     """Cluster the observations of an AnnData by U-SENC, an ensemble of U-SPEC clusterings.
 
-    Takes about twenty times as long as `uspec`. Usually the clusters are better, and the confidence shows where the
-    members of the ensemble disagree.
+    Takes several times as long as `uspec`. The confidence shows where the members of the ensemble disagree.
 
     Parameters
     ----------

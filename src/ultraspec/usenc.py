@@ -67,8 +67,9 @@ class USENC(RowEstimator):
         Size of the random sample of the "hybrid" selection, as a multiple of `n_representatives`.
     neighbors : {"auto", "approx", "exact"}, default="auto"
         How nearest representatives are searched for. "approx" searches from coarse to fine, as the paper does; "exact"
-        compares all representatives. "auto" is exact up to 4,000 representatives, and beyond compares those of the
-        twelve nearest groups.
+        compares all representatives. "auto" is exact up to 4,000 representatives (2,000 for up to eight features).
+        Beyond, it compares those of the twelve nearest groups; for up to eight features it is "approx", and for few or
+        sparse rows it is exact.
     neighborhood_factor : int, default=10
         Size of the neighbourhood that the approximate search examines, as a multiple of `n_neighbors`.
     metric : {"euclidean", "cosine"}, default="euclidean"

@@ -20,7 +20,7 @@ from tests.helpers.common import blobs, python
 from ultraspec import USENC, USPEC
 from ultraspec.engines.progress import Console, Reporter, report_to
 
-PHASES = ["survey", "representatives", "neighbors", "graph", "eigenvectors", "labels"]
+PHASES = ["survey", "pilot", "representatives", "neighbors", "graph", "eigenvectors", "labels"]
 
 needs_callbacks = pytest.mark.skipif(
     parse_version(sklearn.__version__) < parse_version("1.9"), reason="scikit-learn has callbacks from 1.9 on"

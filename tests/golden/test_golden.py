@@ -1,7 +1,10 @@
 """Fixes what the library gives today, through public names only, so that code can be moved without changing it.
 
+Settings follow the paper's method (`USPEC.paper`, `USENC.paper`), but for those that are named "new", which are of the
+defaults. Labels are compared up to the numbers of the clusters.
+
 ``python tests/golden/test_golden.py --record`` runs the same tests through pytest (without xdist) and writes what they
-find to golden.json, and those model files of tests/data that do not exist. Record only when behaviour is meant to
+find to golden.json. Record only when behaviour is meant to
 change: moving code must change no value.
 """
 
@@ -87,8 +90,16 @@ COLUMNS = [f"x{j}" for j in range(X.shape[1])]
 # What is recorded of things
 
 
+def by_size(labels):
+    """Number clusters by size, the largest first, those of equal size by their first rows; -1 stays."""
+    values, first, numbers, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
+    sizes = np.where(values < 0, -1, sizes)  # rows without a label come last
+    numbers = np.argsort(np.lexsort((first, -sizes)))[numbers.reshape(-1)]
+    return np.where(labels < 0, -1, numbers).astype(np.int32)
+
+
 def of_labels(labels):
-    labels = np.asarray(labels, dtype=np.int32)
+    labels = by_size(np.asarray(labels, dtype=np.int32))
     values, sizes = np.unique(labels, return_counts=True)
     digest = hashlib.sha256(np.ascontiguousarray(labels).tobytes()).hexdigest()
     return {"sizes": dict(zip(map(str, values.tolist()), sizes.tolist(), strict=True)), "sha256": digest}
@@ -142,23 +153,31 @@ def read_model_file(path):
         return json.loads(file.metadata()["ultraspec"]), {name: file.get_tensor(name) for name in sorted(file.keys())}
 
 
-def of_file(path, k):
-    """What is in a model file, apart from the version of the library that wrote it."""
+def of_header(path):
+    """What the header of a model file says, apart from the version of the library that wrote it, and what is in it."""
     header, arrays = read_model_file(path)
-    keys = sorted(header)
     facts = {name: header[name] for name in ("format", "version", "estimator", "parameters", "facts")}
-    found = {"keys": keys, **facts, "arrays": {}}
-    for name, array in arrays.items():
+    return {"keys": sorted(header), **facts, "arrays": {name: str(array.dtype) for name, array in arrays.items()}}
+
+
+def of_arrays(path, k):
+    """What is in the arrays of a model file, apart from the numbers of clusters."""
+    found = {}
+    for name, array in read_model_file(path)[1].items():
         kind = name.rsplit(".", 1)[-1]
+        if kind == "cluster_numbers":
+            continue
         if kind in ("merges", "masses"):
             value = None  # rounding decides the order of merges far down in the tree
+        elif kind in ("groups", "majority"):
+            value = of_labels(array)
         elif array.dtype.kind in "iu":
             value = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
         elif kind in ("vectors", "cluster_centers"):
             value = of_directions(array, k)
         else:
             value = of_floats(array)
-        found["arrays"][name] = [str(array.dtype), list(array.shape), value]
+        found[name] = [str(array.dtype), list(array.shape), value]
     return found
 
 
@@ -183,8 +202,11 @@ def compare(found, golden, where=""):
 # USPEC
 
 
+PAPER = {"regularization": 1e-3, "random_state": 0}  # labels of a graph in pieces would depend on rounding without it
+
+
 def uspec(rows=X, k=5, **options):
-    return USPEC(k, **{"n_representatives": 100, "random_state": 0, **options}).fit(rows)
+    return USPEC.paper(k, **{**PAPER, "n_representatives": 100, **options}).fit(rows)
 
 
 HARD = {"rows": GAUSSIANS, "k": datasets.N_CLASSES["cg"], "n_representatives": 300}
@@ -195,15 +217,10 @@ OPTIONS = {
     "kmeans_selection": {"selection": "kmeans"},
     "exact": {**HARD, "neighbors": "exact", "neighborhood_factor": 1},
     "cosine": {"rows": X + 30, "metric": "cosine"},
-    "representatives": {"discretize": "representatives"},
-    "consensus": {"discretize": "consensus"},
     "graph_rows": {"graph_rows": 700},
-    "graph_rows_consensus": {"graph_rows": 700, "discretize": "consensus"},
     "no_regularization": {"rows": CIRCLES, "k": 3, "regularization": 0},
     "more_regularization": {"regularization": 1e-2},
     "auto": {"k": "auto"},
-    "auto_consensus": {"k": "auto", "discretize": "consensus"},
-    "auto_representatives": {"rows": CIRCLES, "k": "auto", "discretize": "representatives"},
     "neighbors_3": {"n_neighbors": 3},
     "neighbors_9": {"n_neighbors": 9, "n_representatives": 200},
     "candidate_factor": {"candidate_factor": 3},
@@ -214,7 +231,6 @@ OPTIONS = {
     "generator": {"random_state": np.random.RandomState},
     "gaussians": HARD,
     "circles": {"rows": CIRCLES, "k": 3, "n_representatives": 400},
-    "circles_consensus": {"rows": CIRCLES, "k": 3, "n_representatives": 400, "discretize": "consensus"},
 }
 
 
@@ -245,20 +261,14 @@ def uspec_jobs(folder):
 @setting
 def uspec_cut(folder):
     model = uspec()
-    found = {str(k): of_labels(model.cut(k).labels_) for k in (2, 4, 5)}
-    found |= {way: of_labels(model.cut(5, discretize=way).labels_) for way in ("representatives", "consensus")}
-    tree = uspec(discretize="consensus")
-    return found | {f"tree_{k}": of_labels(tree.cut(k).labels_) for k in (2, 3, 4, 5)}
+    return {str(k): of_labels(model.cut(k).labels_) for k in (2, 4, 5)}
 
 
 @setting
 def uspec_new_rows(folder):
-    found = {}
-    for way in ("kmeans", "representatives", "consensus"):
-        model = uspec(discretize=way)
-        found[way] = [of_labels(model.predict(NEW)), of_directions(model.transform(NEW))]
-    found["names"] = model.get_feature_names_out().tolist()
-    return found
+    model = uspec()
+    found = [of_labels(model.predict(NEW)), of_directions(model.transform(NEW))]
+    return {"kmeans": found, "names": model.get_feature_names_out().tolist()}
 
 
 # Kinds of input
@@ -393,8 +403,8 @@ def dask_usenc(folder):
 
 
 def usenc(rows=X, k=5, **options):
-    given = {"n_estimators": 5, "n_representatives": 120, "base_clusters": (8, 14), "random_state": 0, **options}
-    return USENC(k, **given).fit(rows)
+    given = {**PAPER, "n_estimators": 5, "n_representatives": 120, "base_clusters": (8, 14), **options}
+    return USENC.paper(k, **given).fit(rows)
 
 
 HARD_ENSEMBLE = {**HARD, "base_clusters": (20, 40)}
@@ -520,8 +530,10 @@ SETTINGS |= {f"function_{name}": baseline_function(name) for name in FUNCTIONS}
 def tl_functions(folder):
     anndata = pytest.importorskip("anndata")
     adata = anndata.AnnData(obsm={"X_pca": X}, shape=(len(X), 0))
-    tl.uspec(adata, 5, n_representatives=150)
-    tl.usenc(adata, 5, n_estimators=4, n_representatives=120, base_clusters=(8, 14))
+    paper = {"affinity": "paper", "neighbors": "approx", "n_components": None}
+    tl.uspec(adata, 5, n_representatives=150, discretize="kmeans", **paper)
+    given = {"n_estimators": 4, "n_representatives": 120, "base_clusters": (8, 14), "consensus": "transfer_cut"}
+    tl.usenc(adata, 5, **given, **paper)
     found = {"obs": sorted(adata.obs), "obsm": sorted(adata.obsm), "uns": sorted(adata.uns)}
     for key in ("uspec", "usenc"):
         found[key] = {
@@ -529,7 +541,6 @@ def tl_functions(folder):
             "categories": adata.obs[key].cat.categories.tolist(),
             "embedding": of_directions(adata.obsm[f"X_{key}"]),
             "facts": sorted(adata.uns[key]),
-            "params": adata.uns[key]["params"],
         }
     return found
 
@@ -555,59 +566,59 @@ def synthetic_sets(folder):
 
 FILES = {  # name -> model and rows, small
     "golden-uspec": lambda rows: uspec(rows, 3, n_representatives=40),
-    "golden-uspec-consensus": lambda rows: uspec(rows, 3, n_representatives=40, discretize="consensus"),
     "golden-usenc": lambda rows: usenc(rows, 3, n_representatives=40, n_estimators=3, base_clusters=(4, 6)),
     "golden-usenc-average": lambda rows: usenc(
         rows, 3, n_representatives=40, n_estimators=3, base_clusters=(4, 6), consensus="average"
     ),
 }
 SMALL, SMALL_NEW = blobs(600, k=3, d=3, seed=2)[0], blobs(300, k=3, d=3, seed=3)[0]
+UPGRADED = {"affinity": "paper", "n_components": None}  # parameters that files of format 1 do not have
 
 
-def small_rows(name, folder):
-    """Give what a model file was fitted on: the consensus of USPEC on scaled rows, of a file."""
-    if name != "golden-uspec-consensus":
-        return SMALL
-    np.save(folder / "small.npy", SMALL * [1, 100, 0.01])
-    return open_rows(folder / "small.npy", scale="standard")
-
-
-def saved(name):
+def saved(name, record):
     def run(folder):
-        model = FILES[name](small_rows(name, folder))
-        save(model, folder / "model.safetensors")
+        save(FILES[name](SMALL), folder / "model.safetensors")
         save(load(folder / "model.safetensors"), folder / "again.safetensors")
         assert (folder / "model.safetensors").read_bytes() == (folder / "again.safetensors").read_bytes()
-        return of_file(folder / "model.safetensors", 3)
+        return record(folder / "model.safetensors")
 
     return run
 
 
 def loaded(name):
+    """Load a file of format 1, which stays as it is."""
+
     def run(folder):
-        path = DATA / f"{name}.safetensors"
-        if RECORD and not path.exists():
-            save(FILES[name](small_rows(name, folder)), path)
-        model = load(path)
-        units = [1, 100, 0.01] if name == "golden-uspec-consensus" else 1
+        model = load(DATA / f"{name}.safetensors")
         save(model, folder / "again.safetensors")
-        old, new = read_model_file(path), read_model_file(folder / "again.safetensors")
-        assert {n: old[0][n] for n in ("parameters", "facts")} == {n: new[0][n] for n in ("parameters", "facts")}
-        assert set(old[1]) == set(new[1])
-        assert all(np.array_equal(old[1][n], new[1][n]) for n in old[1])
-        return {
+        old, new = read_model_file(DATA / f"{name}.safetensors"), read_model_file(folder / "again.safetensors")
+        has_tree = name == "golden-uspec-consensus"  # of the removed discretize="consensus"; it is dropped
+        parameters = {**old[0]["parameters"], **UPGRADED, **({"discretize": "agreement"} if has_tree else {})}
+        assert (old[0]["version"], new[0]["version"]) == (1, 2)
+        assert parameters == {n: new[0]["parameters"][n] for n in parameters}
+        assert old[0]["facts"] == {n: new[0]["facts"][n] for n in old[0]["facts"]}
+        arrays = set(old[1]) - ({"merges", "heights", "masses"} if has_tree else set())
+        assert set(new[1]) == arrays
+        assert all(np.array_equal(old[1][n], new[1][n]) for n in arrays)
+        units = [1, 100, 0.01] if has_tree else 1  # that one was fitted on a file of scaled rows
+        found = {
             "model": type(model).__name__,
             "new": of_labels(model.predict(SMALL_NEW * units)),
             "fitted": of_labels(model.predict(SMALL * units)),
-            "cut": of_labels(model.cut(2, SMALL * units).labels_),
             "embedding": of_directions(model.transform(SMALL_NEW * units)),
         }
+        if not has_tree:
+            return {**found, "cut": of_labels(model.cut(2, SMALL).labels_)}
+        with pytest.raises(ValueError, match=r"no trees .* Fit again with discretize='agreement'"):
+            model.cut(2, SMALL * units)
+        return found
 
     return run
 
 
-SETTINGS |= {f"save_{name}": saved(name) for name in FILES}
-SETTINGS |= {f"load_{name}": loaded(name) for name in FILES}
+SETTINGS |= {f"save_{name}": saved(name, lambda path: of_arrays(path, 3)) for name in FILES}
+SETTINGS |= {f"header_{name}": saved(name, of_header) for name in FILES}
+SETTINGS |= {f"load_{name}": loaded(name) for name in (*FILES, "golden-uspec-consensus")}
 
 
 @setting
@@ -623,6 +634,10 @@ FACTS = ("rows", "features", "clusters", "sizes", "seed", "mean_confidence", "cl
          "majority_accuracy", "hungarian_accuracy")  # fmt: skip
 
 
+PAPER_OPTIONS = "--neighbors approx --affinity paper"  # rows with more than 50 features need --n-components, too
+KMEANS = f"{PAPER_OPTIONS} --discretize kmeans"
+
+
 def command(folder, *texts, code=0):
     """Run a command, words separated by blanks, in the folder; gives what is the same in its JSON in every run."""
     done = subprocess.run(
@@ -633,6 +648,8 @@ def command(folder, *texts, code=0):
     if code:
         return done.returncode
     facts = json.loads(done.stdout)
+    if "sizes" in facts:
+        facts["sizes"].sort(reverse=True)
     return {name: facts[name] for name in FACTS if name in facts}
 
 
@@ -656,7 +673,7 @@ def read_labels(path):
 def cli_fit_evaluate(folder):
     write_rows(folder / "rows.npy")
     np.save(folder / "truth.npy", Y)
-    fit = command(folder, "fit rows.npy -k 5 -p 100 --seed 1 -j 2 -o labels.csv -q")
+    fit = command(folder, "fit rows.npy -k 5 -p 100 --seed 1 -j 2 -o labels.csv -q", KMEANS)
     return {
         "fit": fit,
         "labels": read_labels(folder / "labels.csv"),
@@ -670,22 +687,22 @@ def cli_scale_model_predict(folder):
     write_rows(folder / "rows.csv")
     write_rows(folder / "new.parquet", NEW)
     words = "fit rows.csv -k 5 -p 100 --columns x0,x2,x1 --scale standard --seed 2 -o labels.parquet"
-    fit = command(folder, words, "--model m.safetensors --report page.html")
+    fit = command(folder, words, KMEANS, "--model m.safetensors --report page.html")
     assert (folder / "page.html").read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html")
     return {
         "fit": fit,
         "labels": read_labels(folder / "labels.parquet"),
-        "model": of_file(folder / "m.safetensors", 5),
+        "model": of_arrays(folder / "m.safetensors", 5),
         "predict": command(folder, "predict m.safetensors new.parquet -o new.npy -j 1"),
         "new": read_labels(folder / "new.npy"),
     }
 
 
 @setting
-def cli_auto_consensus(folder):
+def cli_auto(folder):
     write_rows(folder / "rows.zarr")
-    words = "fit rows.zarr -k auto -p 100 --discretize consensus --selection random --seed 4 -o labels.npz"
-    return {"fit": command(folder, words), "labels": read_labels(folder / "labels.npz")}
+    words = "fit rows.zarr -k auto -p 100 --selection random --seed 4 -o labels.npz"
+    return {"fit": command(folder, words, KMEANS), "labels": read_labels(folder / "labels.npz")}
 
 
 @setting
@@ -693,10 +710,10 @@ def cli_checkpoint(folder):
     write_rows(folder / "rows.npz")
     words = (
         "fit rows.npz --array X -k 5 -p 100 --candidate-factor 4 --neighborhood-factor 3 --regularization 0.01 "
-        "--discretize representatives --graph-rows 700 --checkpoint kept -o labels.npy"
+        "--graph-rows 700 --checkpoint kept -o labels.npy"
     )
-    fit = command(folder, words, "--seed 5")
-    again = command(folder, words, "--force")
+    fit = command(folder, words, KMEANS, "--seed 5")
+    again = command(folder, words, KMEANS, "--force")
     assert again == fit
     return {"fit": fit, "labels": read_labels(folder / "labels.npy")}
 
@@ -705,7 +722,7 @@ def cli_checkpoint(folder):
 def cli_cosine(folder):
     scipy.sparse.save_npz(folder / "rows.npz", scipy.sparse.csr_matrix(DOCUMENTS))
     words = "fit rows.npz -k 4 -p 120 --metric cosine --selection kmeans --seed 6 -o labels.csv"
-    return {"fit": command(folder, words), "labels": read_labels(folder / "labels.csv")}
+    return {"fit": command(folder, words, KMEANS, "--n-components 80"), "labels": read_labels(folder / "labels.csv")}
 
 
 @setting
@@ -713,7 +730,7 @@ def cli_ensemble(folder):
     write_rows(folder / "rows.h5")
     write_rows(folder / "new.csv", NEW)
     words = "fit rows.h5 --array group/X -k 5 --ensemble -m 4 -p 100 --base-clusters 8,14 --seed 7 --checkpoint kept"
-    fit = command(folder, words, "-o labels.parquet --model m.safetensors")
+    fit = command(folder, words, PAPER_OPTIONS, "--consensus transfer_cut -o labels.parquet --model m.safetensors")
     return {
         "fit": fit,
         "labels": read_labels(folder / "labels.parquet"),
@@ -726,7 +743,7 @@ def cli_ensemble(folder):
 def cli_ensemble_average(folder):
     write_rows(folder / "rows.npy", X.astype(np.float32))
     words = "fit rows.npy -k 5 --ensemble -m 4 -p 100 --base-clusters 8,14 --consensus average --seed 8 -o labels.csv"
-    return {"fit": command(folder, words), "labels": read_labels(folder / "labels.csv")}
+    return {"fit": command(folder, words, PAPER_OPTIONS), "labels": read_labels(folder / "labels.csv")}
 
 
 @setting
@@ -734,6 +751,130 @@ def cli_generate(folder):
     found = command(folder, "generate tb --seed 9 -o rows.npy")
     rows = np.load(folder / "rows.npy")
     return {"generate": found, "rows": [str(rows.dtype), of_floats(rows), [float(v) for v in rows[:3].ravel()]]}
+
+
+# The defaults
+
+
+def of_choice(model):
+    """What a fitted USPEC tells, of the candidates too."""
+    return {**of_model(model), "discretize": model.discretize_, "candidates": model.candidates_}
+
+
+def new_uspec(rows=X, k=5, **options):
+    model = USPEC(k, **{"random_state": 0, **options}).fit(rows)
+    assert (model.predict(rows) == model.labels_).all()
+    return model
+
+
+def fit_new(options):
+    def run(folder):
+        model = new_uspec(**options)
+        return {**of_choice(model), "embedding": of_directions(model.transform(options.get("rows", X)))}
+
+    return run
+
+
+FACE_ROWS, _ = datasets.generate("sf", 6000, random_state=0)
+WIDE = blobs(1200, k=4, d=80, seed=4)[0]  # more than 50 features, so rows are projected
+CLASSES = {"rows": GAUSSIANS, "k": datasets.N_CLASSES["cg"]}
+FACE = {"rows": FACE_ROWS, "k": datasets.N_CLASSES["sf"]}
+TREES = ("agreement", "linked", "border")
+NEW_OPTIONS = {
+    "blobs": {},
+    "circles": {"rows": CIRCLES, "k": 3},
+    "gaussians": CLASSES,
+    "face": FACE,
+    "bananas": {"rows": BANANAS, "k": 2},
+    **{name: {**CLASSES, "discretize": name} for name in ("kmeans", *TREES)},
+    "n_graphs": {**CLASSES, "n_graphs": 5},
+    "paper_affinity": {**FACE, "affinity": "paper"},
+    "wide": {"rows": WIDE, "k": 4},
+    "wide_not_projected": {"rows": WIDE, "k": 4, "n_components": None},
+    "documents": {"rows": DOCUMENTS, "k": 4},
+    "documents_cosine": {"rows": DOCUMENTS, "k": 4, "metric": "cosine", "n_components": 6},
+    "sparse_graph": {**FACE, "n_representatives": 1800},
+    "sparse_graph_kmeans": {**FACE, "n_representatives": 1800, "discretize": "kmeans"},
+    "graph_rows": {**FACE, "graph_rows": 3000},
+    "auto": {"k": "auto"},
+    "many_clusters": {"rows": GAUSSIANS, "k": 80},
+}
+SETTINGS |= {f"new_uspec_{name}": fit_new(options) for name, options in NEW_OPTIONS.items()}
+
+
+@setting
+def new_uspec_cut(folder):
+    model = new_uspec(**FACE)
+    found = {str(k): of_choice(model.cut(k)) for k in (2, 5, 13, 30)}
+    ways = ("kmeans", *TREES)
+    return found | {f"{way}_{k}": of_labels(model.cut(k, discretize=way).labels_) for way in ways for k in (3, 8)}
+
+
+@setting
+def new_uspec_new_rows(folder):
+    model = new_uspec(WIDE, 4)
+    rows = blobs(300, k=4, d=80, seed=5)[0]
+    return {"labels": of_labels(model.predict(rows)), "embedding": of_directions(model.transform(rows))}
+
+
+@setting
+def new_usenc(folder):
+    model = USENC(5, n_estimators=6, random_state=0).fit(X)
+    assert (model.predict(X) == model.labels_).all()
+    return {**of_model(model), "cut": of_labels(model.cut(3).labels_)}
+
+
+@setting
+def new_usenc_wide(folder):
+    models = [USENC(4, n_estimators=4, random_state=0).fit(rows) for rows in (WIDE, DOCUMENTS)]
+    return [of_model(model) for model in models]
+
+
+@setting
+def new_dask(folder):
+    dask = pytest.importorskip("dask")
+    with dask.config.set(scheduler="threads"):
+        model = USPEC(5, random_state=0).fit(chunked(X))
+        model.labels_ = model.labels_.compute()
+        return of_choice(model)
+
+
+@setting
+def new_file(folder):
+    rows = open_rows(write_rows(folder / "rows.parquet"), scale="standard")
+    return of_choice(new_uspec(rows, checkpoint=folder / "checkpoint"))
+
+
+@setting
+def new_model_file(folder):
+    model = new_uspec(WIDE, 4, n_representatives=150)
+    save(model, folder / "model.safetensors")
+    again = load(folder / "model.safetensors")
+    save(again, folder / "again.safetensors")
+    assert (folder / "model.safetensors").read_bytes() == (folder / "again.safetensors").read_bytes()
+    assert (again.predict(WIDE) == model.labels_).all()
+    assert (again.cut(6, WIDE).labels_ == model.cut(6).labels_).all()
+    assert again.candidates_ == model.candidates_
+    assert list(again.candidates_) == list(model.candidates_)
+    header = of_header(folder / "model.safetensors")
+    agreements = header["facts"].pop("agreements")
+    return {**header, "candidates": agreements, "cut": of_labels(again.cut(6, WIDE).labels_)}
+
+
+@setting
+def new_cli(folder):
+    write_rows(folder / "rows.npy", CIRCLES)
+    fit = command(folder, "fit rows.npy -k 3 --seed 1 -o labels.csv -q --model m.safetensors")
+    return {"fit": fit, "labels": read_labels(folder / "labels.csv"), "model": of_header(folder / "m.safetensors")}
+
+
+@setting
+def new_tl(folder):
+    anndata = pytest.importorskip("anndata")
+    adata = anndata.AnnData(obsm={"X_pca": X}, shape=(len(X), 0))
+    tl.uspec(adata, 5)
+    tl.usenc(adata, 5, n_estimators=4)
+    return {key: [of_labels(adata.obs[key].cat.codes), adata.uns[key]["params"]] for key in ("uspec", "usenc")}
 
 
 # Tests

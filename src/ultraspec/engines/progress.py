@@ -104,6 +104,7 @@ def report_to(reporter: Reporter) -> Iterator[None]:
     >>> with report_to(Phases()):
     ...     model = USPEC(2, random_state=0).fit(X)
     survey
+    pilot
     representatives
     neighbors
     graph

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ultraspec import metrics
 from ultraspec._kernels.agreement import vote
 from ultraspec.cluster.points import FEW_FEATURES, Labels
+from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, sample_indices
 from ultraspec.spectral.candidates import CANDIDATES, JUDGE_LABELINGS, LABELINGS, Hierarchy, build_hierarchy
@@ -239,7 +240,7 @@ def run_pilot(
     p = count_representatives(pool.n_rows, asked, n_clusters, options.n_neighbors)
     seeds = seed.spawn(1 + n_judges + FURTHER_JUDGES)
     common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, np.random.default_rng(seeds[0])))
-    alone = engine.within(engine.reporter, alone=True)
+    alone = engine.within(MemberReporter(engine.reporter), alone=True)  # graphs are counted, not their passes
 
     def build(chance: np.random.SeedSequence) -> Judge:
         graph = SmallGraph.build(pool, p, n_vectors_for(n_clusters), options, chance, alone)

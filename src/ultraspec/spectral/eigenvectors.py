@@ -79,8 +79,8 @@ class RegularizedMatrix:
 def sparse_eigenpairs(M: RegularizedMatrix, n: int, start: Floats, engine: ThreadEngine) -> tuple[Floats, Floats]:
     """Return the `n` largest eigenvalues of a matrix whose eigenvalues lie in [0, 1], descending, and eigenvectors.
 
-    Subspace iteration with a Chebyshev filter. All vectors are iterated together, so that repeated eigenvalues, one for
-    each separate component, are all found. In each round, a polynomial of M that is at most one on the unwanted
+    Subspace iteration with a Chebyshev filter. All vectors are iterated together, so that no repeated eigenvalue is
+    missed; each separate component has one. In each round, a polynomial of M that is at most one on the unwanted
     part [0, c] of the spectrum and grows steeply beyond c is applied to the block; c is the smallest eigenvalue that
     the block approximates so far. Products are computed in float32; the final projection is done in float64.
 

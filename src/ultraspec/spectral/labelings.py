@@ -25,6 +25,7 @@ LEAST_WEIGHT = 1e-12  # for representatives without rows
 MOST_NODES = 3000  # label patterns that are told from each other, unless there are more clusters than half of them
 STARTS = 10  # starts of k-means; fewer for more than 30 clusters
 STARTED_CLUSTERS = 300  # clusters of all starts together
+GREEDY_CLUSTERS = 60  # up to this number, each step of k-means++ tries several points
 SEED_POINTS = 4000  # heaviest representatives that k-means++ draws from
 
 
@@ -53,7 +54,7 @@ def rough_labelings(
 
     def run(start: npt.NDArray[np.int64]) -> Labels:
         X = spectrum.unit_rows(min(len(start), n_vectors))
-        return _weighted_kmeans(X, masses, X[start], ROUGH_ITERATIONS)[0]
+        return _weighted_kmeans(X, masses, X[start], ROUGH_ITERATIONS, spherical=True)[0]
 
     return engine.map(run, starts)
 
@@ -66,7 +67,7 @@ def cluster_representatives(
     X = spectrum.unit_rows(min(k, spectrum.vectors.shape[1]))
     masses = weights.astype(np.float32)
     heaviest = np.sort(np.argsort(-weights, kind="stable")[:SEED_POINTS])
-    trials = 2 + int(np.log(k))
+    trials = 2 + int(np.log(k)) if k <= GREEDY_CLUSTERS else 1
 
     def run(chance: np.random.Generator) -> tuple[float, Labels]:
         start = spread_centers(X[heaviest], weights[heaviest], k, chance, trials)
@@ -79,9 +80,19 @@ def cluster_representatives(
 
 
 def _weighted_kmeans(
-    X: npt.NDArray[np.float32], weights: npt.NDArray[np.float32], centers: npt.NDArray[np.float32], max_iter: int
+    X: npt.NDArray[np.float32],
+    weights: npt.NDArray[np.float32],
+    centers: npt.NDArray[np.float32],
+    max_iter: int,
+    *,
+    spherical: bool = False,
 ) -> tuple[Labels, float]:
-    """Run k-means on unit rows, and return labels and the sum of squares; a centre that loses its rows stays."""
+    """Run k-means on unit rows, and return labels and the sum of squares; a centre that loses its rows stays.
+
+    With `spherical`, centres are scaled to unit length. Otherwise a row that has nothing in common with any centre
+    would join the shortest one, which is the mean of the most mixed cluster: small clusters without a centre of their
+    own would all meet there.
+    """
     centers = centers.copy()
     labels = np.full(len(X), -1, dtype=np.int32)
     before = labels.copy()
@@ -96,6 +107,8 @@ def _weighted_kmeans(
         before[:] = labels
         used = counts > 0
         centers[used] = sums[used] / counts[used, None]
+        if spherical:
+            centers /= np.maximum(np.sqrt(np.einsum("ij,ij->i", centers, centers)), np.float32(1e-10))[:, None]
     difference = X - centers[labels]
     return labels, float(weights @ np.einsum("ij,ij->i", difference, difference))
 

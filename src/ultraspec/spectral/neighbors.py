@@ -30,7 +30,9 @@ from ultraspec.rows import ArrayRows, Block
 from ultraspec.storage.cached import cached_attribute
 
 REP_CLUSTER_ITERATIONS = 20
-EXACT_REPRESENTATIVES = 4000  # up to this number, "auto" searches all representatives
+EXACT_REPRESENTATIVES = (
+    4000  # up to this number, "auto" searches all representatives; up to half of it for few features
+)
 ROWS_PER_REPRESENTATIVE = 20  # up to this number of rows for each representative, "auto" searches all of them, too
 EXACT_LIST_REPRESENTATIVES = 4000  # beyond this number, lists of all representatives (6 p^2 bytes) outgrow the caches
 PROBES = 12  # rep-clusters whose representatives a row is compared with
@@ -371,12 +373,13 @@ def build_index(
 ) -> RepresentativeIndex:
     """Build the index for a parameter `neighbors`: "approx", "exact", or "auto".
 
-    "auto" searches all representatives up to `EXACT_REPRESENTATIVES`. Beyond, rows of few features use the search of
-    the paper, which is nearly exact for them. Others are compared with all if they are `sparse`, or if `n_rows` is
-    small; otherwise `ProbeIndex` is used.
+    "auto" searches all representatives while they are few. Beyond, rows of few features use the search of the paper,
+    which is nearly exact for them. Others are compared with all if they are `sparse`, or if `n_rows` is small;
+    otherwise `ProbeIndex` is used.
     """
     p, d = representatives.shape
-    if neighbors == "auto" and p > EXACT_REPRESENTATIVES and not sparse:
+    most = EXACT_REPRESENTATIVES if d > FEW_FEATURES else EXACT_REPRESENTATIVES // 2
+    if neighbors == "auto" and p > most and not sparse:
         if d > FEW_FEATURES and n_rows > ROWS_PER_REPRESENTATIVE * p:
             return ProbeIndex.probe(representatives, n_neighbors, rng, engine)
         neighbors = "approx" if d <= FEW_FEATURES else "exact"

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from ultraspec.cluster.distance_bounds import ProjectionBound
 from ultraspec.cluster.kmeans import lloyd, random_centers
 from ultraspec.cluster.points import RowPoints
+from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows, Rows, sample_indices, subset
 
@@ -101,7 +102,7 @@ def _two_level_centers(
     order = np.argsort(groups.labels, kind="stable")
     bounds = np.cumsum(groups.counts).astype(np.int64)
     tasks = list(zip(np.split(order, bounds[:-1]), shares.tolist(), rng.spawn(len(shares)), strict=True))
-    alone = engine.within(engine.reporter, alone=True)
+    alone = engine.within(MemberReporter(engine.reporter), alone=True)  # groups are counted, not their passes
 
     def divide(task: tuple[npt.NDArray[np.int64], int, np.random.Generator]) -> npt.NDArray[np.float32]:
         members, k, chance = task
@@ -112,7 +113,7 @@ def _two_level_centers(
 
 
 def _whole_shares(counts: npt.NDArray[np.float64], total: int) -> npt.NDArray[np.int64]:
-    """Divide `total` in proportion to `counts`, in whole numbers: at least one each, at most the count."""
+    """Divide `total` in proportion to `counts`, in integers: at least one each, at most the count."""
     exact = counts / counts.sum() * total
     shares = np.floor(exact).astype(np.int64)
     largest = np.argsort(shares - exact, kind="stable")

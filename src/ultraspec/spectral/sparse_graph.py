@@ -61,7 +61,7 @@ class PairSums:
         return self
 
     def _reserve(self, n_new: int) -> None:
-        """Enlarge the table until it has room for `n_new` further keys."""
+        """Enlarge the table until `n_new` further keys fit in."""
         size = len(self.keys)
         while self.n_keys + n_new > LARGEST_LOAD * size:
             size *= 2
