@@ -17,11 +17,12 @@ from ultraspec import consensus
 from ultraspec.cluster.kmeans import lloyd
 from ultraspec.ensemble import transfer_cut as consensus_cut
 from ultraspec.ensemble.consensus import Ensemble
-from ultraspec.ensemble.transfer_cut import ConsensusGraph, TransferCut, edges_of_columns
+from ultraspec.ensemble.transfer_cut import ConsensusGraph, MicroclusterCut, TransferCut, edges_of_columns
 from ultraspec.spectral import transfer_cut
 from ultraspec.spectral.embedding import EmbeddedPoints
 from ultraspec.spectral.options import LabelOptions
-from ultraspec.spectral.transfer_cut import lift
+from ultraspec.spectral.partition import CenterPartition
+from ultraspec.spectral.transfer_cut import Spectrum, lift
 
 TAUS = st.sampled_from([0.0, 1e-3, 1e-1])
 BASE = [[0, 0], [0, 0], [1, 1], [1, 1]]
@@ -210,6 +211,17 @@ def test_restoring_keeps_what_building_found(engine):
 
 
 # Limits
+
+
+def test_clusters_are_numbered_by_their_rows():
+    spectrum = Spectrum(np.ones(3), np.ones((1, 3), np.float32), np.ones(1))
+    labels = np.array([0, 1, -1, 2, 1], dtype=np.int32)
+    cut = MicroclusterCut(labels, CenterPartition(spectrum, np.zeros((3, 3), np.float32)), 1)
+    found = cut.by_size(np.array([1.0, 2.0, 50.0, 9.0, 3.0]))
+    assert found.labels.tolist() == [2, 1, -1, 0, 1]
+    assert found.labels.dtype == np.int32
+    assert found.partition.numbers.tolist() == [2, 1, 0]
+    assert found.n_iter == 1
 
 
 def test_more_clusters_than_base_clusters():

@@ -90,8 +90,9 @@ def test_axes_are_named_where_they_mean_something(d):
     assert found.counts.sizes.sum() == 600
 
 
-def test_many_features_are_drawn_with_clusters_apart():
-    X, _ = blobs(1200, k=4, d=20)
+@pytest.mark.parametrize("d", [20, 70])  # beyond 50, rows are projected
+def test_many_features_are_drawn_with_clusters_apart(d):
+    X, _ = blobs(1200, k=4, d=d)
     model = USPEC(4, random_state=0).fit(X)
     found = compute_figures(model, X)
     centers = np.array([found.map.points[model.labels_ == code].mean(axis=0) for code in range(4)])

@@ -170,3 +170,52 @@ def test_distant_rows_that_widen_sigma_are_warned_of(engine):
     X[123] = 1e4
     with pytest.warns(UserWarning, match="Row 123 of the 400 rows in the graph is so distant that it widens sigma"):
         connect(ArrayRows(X), index, engine)
+
+
+# The robust width
+
+
+def robust_sigma(sq):
+    """0.7 times the median of the distances that are not zero."""
+    return 0.7 * np.median(np.sqrt(sq[sq > 0].astype(np.float64)))
+
+
+@pytest.mark.parametrize("d", [3, 20])
+@pytest.mark.parametrize("kind", ["normal", "twins", "outliers"])
+def test_the_robust_width_is_a_share_of_the_median_distance(d, kind, engine):
+    case = Case(kind, 900, 60, d, 4, 10, 0)
+    index = case.index(engine, exact=True)
+    rows = ArrayRows(case.X)
+    stored = connect(rows, index, engine, affinity="robust")
+    assert stored.sigma == pytest.approx(robust_sigma(index.query(case.X)[1]), rel=1e-3)
+    lazy = connect(rows, index, engine, stored=False, affinity="robust")
+    assert isinstance(lazy, LazyEdges)
+    assert lazy.sigma == stored.sigma
+    assert connect(rows, index, engine).sigma != stored.sigma
+
+
+def test_the_robust_width_of_many_rows_is_that_of_a_sample(engine, monkeypatch):
+    monkeypatch.setattr(edges_module, "MEDIAN_ROWS", 100)
+    case = Case("normal", 3000, 60, 3, 4, 10, 0)
+    index = case.index(engine, exact=True)
+    all_rows = robust_sigma(index.query(case.X)[1])
+    found = [connect(ArrayRows(case.X), index, engine, stored, None, "robust").sigma for stored in (True, False)]
+    assert found[0] == found[1] != all_rows
+    assert found[0] == pytest.approx(all_rows, rel=0.2)
+
+
+def test_outliers_neither_widen_the_robust_width_nor_are_warned_of(engine, recwarn):
+    case = Case("normal", 900, 60, 3, 4, 10, 0)
+    index = case.index(engine, exact=True)
+    before = connect(ArrayRows(case.X), index, engine, affinity="robust").sigma
+    X = case.X.copy()
+    X[17] = 1e6
+    for stored in (True, False):
+        assert connect(ArrayRows(X), index, engine, stored, affinity="robust").sigma == pytest.approx(before, rel=0.01)
+    assert not recwarn.list
+
+
+def test_the_robust_width_of_coinciding_rows_is_one(engine):
+    index = Case("normal", 1, 2, 3, 2, 10, 0).index(engine)
+    index.representatives[:] = 1
+    assert connect(ArrayRows(np.ones((5, 3), dtype=np.float32)), index, engine, affinity="robust").sigma == 1.0

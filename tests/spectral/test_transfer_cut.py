@@ -67,6 +67,18 @@ def test_whole_graph_from_the_same_representatives(case, engine):
     np.testing.assert_allclose(graph.affinity, W, rtol=5e-5, atol=1e-6 * W.max())
 
 
+@pytest.mark.parametrize("power", [0.0, 0.5])
+def test_rows_weigh_as_a_power_of_their_degree(power, engine):
+    """W = T' D_x^a T, where the paper has a = 1."""
+    case = Case("clumps", 300, 30, 3, 4, 10, 0)
+    _, edges, sigma = connected(case, engine)
+    B = oracle.affinity(edges.ids, np.sqrt(edges.weights.astype(np.float64)), sigma, case.p)
+    graph = transfer_cut.reduce_graph(edges, Cut(case.n, 64), case.p, engine, power)
+    T = oracle.transition(B)
+    W = T.T @ (B.sum(axis=1, keepdims=True) ** power * T)
+    np.testing.assert_allclose(graph.affinity, W, rtol=RTOL, atol=ATOL * W.max())
+
+
 def test_reduction_does_not_depend_on_threads(engine):
     case = Case("clumps", 4000, 20, 3, 5, 10, 0)
     results = []

@@ -54,9 +54,9 @@ class Parameter:
 
     @property
     def strings(self) -> list[str]:
-        """Words that the type line allows, "none" among them if None is a value other than the default."""
-        words = re.findall(r'"([^"]*)"', self.type)
-        return [*words, NONE] if self.takes_none else words
+        """Strings that the type line allows, "none" among them if None is a value other than the default."""
+        strings = re.findall(r'"([^"]*)"', self.type)
+        return [*strings, NONE] if self.takes_none else strings
 
     @property
     def takes_none(self) -> bool:
