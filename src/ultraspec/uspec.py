@@ -101,8 +101,8 @@ class USPEC(RowEstimator):
         How the graph is divided into clusters. "kmeans" clusters the embedded rows, as in the paper. The others divide
         the representatives, and each row takes the label with the largest weight among its representatives. "agreement"
         combines a hundred rough clusterings into a tree by average linkage: it follows elongated and uneven
-        clusters that k-means cuts. "linked" and "border" build trees that also look at the edges between two clusters,
-        and so keep a cluster together that holds most of the rows. "auto" computes the three trees and k-means of the
+        clusters that k-means cuts. "linked" and "border" build trees that also look at the edges between two clusters;
+        "border" keeps a cluster together that holds most of the rows. "auto" computes the three trees and k-means of the
         representatives, and takes the clusters that agree most with those of `n_graphs` - 1 other graphs.
     n_graphs : int, default=3
         Number of independent graphs that discretize="auto" compares. The others are built from a sample of rows.

@@ -43,7 +43,7 @@ class Series(NamedTuple):
     color: int
     ours: Sequence[Point]
     paper: Sequence[Point]
-    library: bool = False  # with the library's defaults instead of the paper's settings
+    library: bool = False  # with regularization=1e-3 instead of the paper's settings
 
     @property
     def css(self) -> str:

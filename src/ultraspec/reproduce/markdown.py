@@ -50,7 +50,7 @@ def intro(summary: Summary) -> list[str]:
         *provenance(summary),
         "",
         f"{cells} {BOLD}. U-SPEC and U-SENC have the paper's settings (`regularization=0`), *(lib)* marks the "
-        f"library's defaults. {limits_note(summary)}",
+        f"same methods with `regularization=1e-3`. {limits_note(summary)}",
         "",
         RECONSTRUCTED,
         *([] if summary.quick else ["", *verdicts(summary)]),

@@ -2,7 +2,7 @@
 
 No way is best for all data. `kmeans` suits round, overlapping classes and cuts long ones. Three trees merge what many
 rough clusterings of the representatives agree on: `agreement` follows shapes, but may split a class that holds most
-of the rows; `linked` and `border` look at the edges between two clusters, too, and keep such a class together.
+of the rows; `linked` and `border` look at the edges between two clusters, too: `border` keeps such a class together.
 `ultraspec.spectral.choice` chooses between them.
 
 To add a candidate, add a function to `CANDIDATES`: the estimator, model files and the command line take the names from
@@ -66,13 +66,7 @@ class Hierarchy:
     def cut(self, candidate: str, n_clusters: int, engine: ThreadEngine) -> Labels:
         """Return the cluster (p,) of each representative; warn if there are fewer clusters than `n_clusters`."""
         groups = CANDIDATES[candidate](self, n_clusters, engine)
-        found = int(groups.max()) + 1
-        if found < n_clusters:
-            warn_user(
-                f"Found {found} clusters instead of {n_clusters}: the representatives have too few distinct "
-                "embeddings. X may have too few distinct rows; otherwise raise n_representatives.",
-                ConvergenceWarning,
-            )
+        warn_of_few_clusters(groups, n_clusters)
         return groups
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -93,6 +87,17 @@ class Hierarchy:
             for name in TREES
         }
         return cls(spectrum, arrays["nodes"], trees, int(arrays["seed"][0]))
+
+
+def warn_of_few_clusters(groups: Labels, n_clusters: int) -> None:
+    """Warn if representatives form fewer than `n_clusters` clusters."""
+    found = int(groups.max()) + 1
+    if found < n_clusters:
+        warn_user(
+            f"Found {found} clusters instead of {n_clusters}: the representatives have too few distinct embeddings. X "
+            "may have too few distinct rows; otherwise raise n_representatives.",
+            ConvergenceWarning,
+        )
 
 
 def _kmeans(hierarchy: Hierarchy, n_clusters: int, engine: ThreadEngine) -> Labels:

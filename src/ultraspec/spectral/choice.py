@@ -20,7 +20,14 @@ from ultraspec.cluster.points import FEW_FEATURES, Labels
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, sample_indices
-from ultraspec.spectral.candidates import CANDIDATES, JUDGE_LABELINGS, LABELINGS, Hierarchy, build_hierarchy
+from ultraspec.spectral.candidates import (
+    CANDIDATES,
+    JUDGE_LABELINGS,
+    LABELINGS,
+    Hierarchy,
+    build_hierarchy,
+    warn_of_few_clusters,
+)
 from ultraspec.spectral.edges import Edges, connect, new_edges
 from ultraspec.spectral.neighbors import RepresentativeIndex, build_index
 from ultraspec.spectral.options import GraphOptions
@@ -130,11 +137,13 @@ class Choice:
         Return the clusters of the candidate with the largest agreement, and the agreements of all, the largest first.
         Of equal ones, trees come before k-means.
         """
-        groups = {name: self.own.hierarchy.cut(name, n_clusters, engine) for name in CANDIDATES}
+        groups = {name: cut(self.own.hierarchy, n_clusters, engine) for name, cut in CANDIDATES.items()}
         others = [labels for judge in self.judges for labels in judge.label_all(n_clusters, engine)]
         agreements = {name: agreement(self.own.label(each), others) for name, each in groups.items()}
         ranked = rank(agreements)
-        return groups[next(iter(ranked))], ranked
+        chosen = groups[next(iter(ranked))]
+        warn_of_few_clusters(chosen, n_clusters)
+        return chosen, ranked
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state but for the spectrum of the first graph as arrays, for files."""
