@@ -102,8 +102,8 @@ class USPEC(RowEstimator):
         the representatives, and each row takes the label with the largest weight among its representatives. "agreement"
         combines a hundred rough clusterings into a tree by average linkage: it follows elongated and uneven
         clusters that k-means cuts. "linked" and "border" build trees that also look at the edges between two clusters;
-        "border" keeps a cluster together that holds most of the rows. "auto" computes the three trees and k-means of the
-        representatives, and takes the clusters that agree most with those of `n_graphs` - 1 other graphs.
+        "border" keeps a cluster together that holds most of the rows. "auto" computes the three trees and k-means of
+        the representatives, and takes the clusters that agree most with those of `n_graphs` - 1 other graphs.
     n_graphs : int, default=3
         Number of independent graphs that discretize="auto" compares. The others are built from a sample of rows.
     graph_rows : int or None, default=None

@@ -371,8 +371,8 @@ def about(summary: Summary) -> str:
         "Means and standard deviations are over seeds; times are medians, of the fit alone, in a process that has "
         "loaded its code. The ensemble methods share their base clusterings for a seed; the time of these counts for "
         "each method.",
-        "U-SPEC and U-SENC have the paper's settings (regularization=0); (lib) marks the same methods with regularization=1e-3, "
-        "the library's former default. In ranks, these take the place of the former, and methods of your own are added.",
+        "U-SPEC and U-SENC have the paper's settings (regularization=0); (lib) marks the same methods with "
+        "regularization=1e-3. In ranks, these take the place of the former, and methods of your own are added.",
         "The paper's curves were read from its drawings. Paper: D. Huang, C.-D. Wang, J.-S. Wu, J.-H. Lai, C.-K. Kwoh, "
         "Ultra-Scalable Spectral Clustering and Ensemble Clustering, IEEE TKDE 32 (6), 2020.",
     ]
