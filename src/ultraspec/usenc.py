@@ -353,8 +353,8 @@ class USENC(RowEstimator):
         >>> model = USENC(4, n_estimators=5, random_state=0).fit(X)
         >>> [len(set(model.cut(k).labels_)) for k in (2, 3, 4)]
         [2, 3, 4]
-        >>> model.cut(4, X, consensus="average")
-        USENC(consensus='average', n_clusters=4, n_estimators=5, random_state=0)
+        >>> model.cut(4, X, consensus="transfer_cut")
+        USENC(consensus='transfer_cut', n_clusters=4, n_estimators=5, random_state=0)
         """
         check_is_fitted(self)
         other = copy.copy(self)
