@@ -223,8 +223,9 @@ def _cut_sparse(
     degrees = np.asarray(W.sum(axis=1))
     weight = regularization * degrees.sum() / p / p
     roots = np.sqrt(degrees + weight * p)
-    S = scipy.sparse.diags_array(1.0 / roots)
-    matrix = RegularizedMatrix(scipy.sparse.csr_array(S @ W @ S), 1.0 / roots, weight)
+    scales = 1.0 / roots
+    scaled = W.data * np.repeat(scales, np.diff(W.indptr)) * scales[W.indices]
+    matrix = RegularizedMatrix(scipy.sparse.csr_array((scaled, W.indices, W.indptr), shape=W.shape), scales, weight)
     return *sparse_eigenpairs(matrix, n_vectors, roots, engine), roots, float((roots**2).sum())
 
 
