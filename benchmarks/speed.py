@@ -28,7 +28,7 @@ RATIOS: list[Ratio] = [
     ("CG-10M", "cg", 10_000_000, 11, lambda k: KMeans(k, n_init=1, random_state=0), 0.35),
     ("CC-10M", "cc", 10_000_000, 3, lambda k: KMeans(k, n_init=1, random_state=0), 0.8),
     ("MNIST", "mnist", None, 10, lambda k: KMeans(k, n_init=1, random_state=0), 1.5),
-    ("Covertype", "covertype", None, 7, lambda k: KMeans(k, n_init=1, random_state=0), 4.0),
+    ("Covertype", "covertype", None, 7, lambda k: KMeans(k, n_init=1, random_state=0), 0.8),
     ("1M x 64", "blobs", 1_000_000, 20, lambda k: KMeans(k, n_init=1, random_state=0), 1.2),
     (
         "PenDigits",
