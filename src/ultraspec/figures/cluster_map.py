@@ -1,7 +1,7 @@
 """The rows by cluster: points of small data, counts on a grid of large data.
 
 One pass counts the rows by cluster and cell, so that the map of a billion rows is no larger than that of a million.
-Rows of one feature give a histogram, rows of two features are drawn in their coordinates, and rows of more features on
+Rows of one feature give a histogram, and rows of two features are plotted by these. Rows of more features are drawn on
 the layout of the graph of the representatives (`ultraspec.figures.graph_layout`).
 """
 

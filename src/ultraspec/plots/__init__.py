@@ -35,7 +35,7 @@ def clusters(
 ) -> Axes:
     """Draw the rows by cluster: as points up to 20,000 rows, else as densities on a grid.
 
-    Rows of one feature give a histogram, rows of two features are drawn in their coordinates. Rows of more features are
+    Rows of one feature give a histogram, and rows of two features are plotted by these. Rows of more features are
     drawn on a layout of the graph of the representatives, each at the weighted mean of its nearest representatives. The
     axes of this layout have no meaning.
 
