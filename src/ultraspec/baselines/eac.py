@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
-from ultraspec._checks import check_choice
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._coassociation import link_microclusters
 from ultraspec.baselines._docs import document
-from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
-from ultraspec.cluster.linkage import METHODS
+from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
 from ultraspec.engines.threads import ThreadEngine
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class EAC(EnsembleBaseline):
     """Evidence accumulation clustering (EAC).
 
@@ -58,20 +55,8 @@ class EAC(EnsembleBaseline):
     {estimator_example}
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
-    n_estimators: int = 20
-    base_clusters: tuple[int, int] = BASE_CLUSTERS
-    base_max_iter: int = 100
     linkage: str = "average"
     max_pairs_bytes: int | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("linkage", self.linkage, tuple(METHODS))
 
     def _combine(
         self,
@@ -107,5 +92,4 @@ def eac(
 
     {returned_labels, memory_error, see_estimator, function_example}
     """
-    model = EAC(n_clusters, linkage=linkage, max_pairs_bytes=max_pairs_bytes, random_state=random_state, n_jobs=n_jobs)
-    return combine(model, base_labels)
+    return combine(EAC, **locals())

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._docs import document
 from ultraspec.baselines._membership_kmeans import membership_kmeans
-from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
+from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
 from ultraspec.baselines.kcc import UtilityPoints
 from ultraspec.engines.threads import ThreadEngine
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class ECC(EnsembleBaseline):
     """Entropy-based consensus clustering (ECC).
 
@@ -52,16 +51,8 @@ class ECC(EnsembleBaseline):
     {estimator_example}
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
-    n_estimators: int = 20
-    base_clusters: tuple[int, int] = BASE_CLUSTERS
-    base_max_iter: int = 100
     n_init: int = 10
     max_iter: int = 40
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _combine(
         self, clusterings: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine
@@ -95,5 +86,4 @@ def ecc(
 
     {returned_labels, see_estimator, function_example}
     """
-    model = ECC(n_clusters, n_init=n_init, max_iter=max_iter, random_state=random_state, n_jobs=n_jobs)
-    return combine(model, base_labels)
+    return combine(ECC, **locals())

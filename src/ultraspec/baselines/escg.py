@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,7 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from ultraspec.baselines._baseline import SpectralBaseline
-from ultraspec.baselines._docs import document
+from ultraspec.baselines._baseline import SpectralBaseline, estimator
 from ultraspec.baselines._kmeans import draw_indices
 from ultraspec.baselines._neighbor_graph import neighbor_graph
 from ultraspec.cluster.kmeans import Clustering
@@ -24,8 +22,7 @@ LEAST_LENGTH = 1e-9  # of an edge
 LEAST_EIGENVALUE = 1e-12
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class ESCG(SpectralBaseline):
     """Efficient spectral clustering on graphs (ESCG).
 
@@ -72,15 +69,10 @@ class ESCG(SpectralBaseline):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_neighbors: int = 5
     n_supernodes: int | None = None
     n_init: int = 20
     max_iter: int = 200
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -12,9 +11,10 @@ import numpy.typing as npt
 
 from ultraspec._checks import InvalidParameterType, check_choice
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._docs import document
 from ultraspec.baselines._membership_kmeans import MembershipPoints, membership_kmeans
-from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
+from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
 from ultraspec.cluster.points import Centers, Sums, Weights
 from ultraspec.engines.threads import ThreadEngine
 
@@ -49,8 +49,7 @@ NORMS: dict[str, Callable[[Floats], float]] = {
 }
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class KCC(EnsembleBaseline):
     """K-means-based consensus clustering (KCC).
 
@@ -96,18 +95,10 @@ class KCC(EnsembleBaseline):
     {estimator_example}
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
-    n_estimators: int = 20
-    base_clusters: tuple[int, int] = BASE_CLUSTERS
-    base_max_iter: int = 100
     utility: str = "entropy"
     normalized: bool = False
     n_init: int = 5
     max_iter: int = 20
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -148,16 +139,7 @@ def kcc(
 
     {returned_labels, see_estimator, function_example}
     """
-    model = KCC(
-        n_clusters,
-        utility=utility,
-        normalized=normalized,
-        n_init=n_init,
-        max_iter=max_iter,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
-    return combine(model, base_labels)
+    return combine(KCC, **locals())
 
 
 class UtilityPoints(MembershipPoints):

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
-
 import numpy as np
 
-from ultraspec.baselines._baseline import SpectralBaseline
-from ultraspec.baselines._docs import document
+from ultraspec.baselines._baseline import SpectralBaseline, estimator
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows
 from ultraspec.spectral.preprocess import Preprocessor
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class KMeansLite(SpectralBaseline):
     """k-means from random rows, the reference method of the paper.
 
@@ -56,13 +51,8 @@ class KMeansLite(SpectralBaseline):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_init: int = 1
     max_iter: int = 100
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _cluster_prepared(
         self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine

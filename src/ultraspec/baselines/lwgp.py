@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -10,18 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
-from ultraspec.baselines._baseline import check_positive
+from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._docs import document
 from ultraspec.baselines._transfer_cut import cut_memberships
-from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
+from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.transfer_cut import check_columns
 
 LEAST_WEIGHT = 1e-15  # of a base cluster: with much less, its float32 eigenvectors would overflow
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class LWGP(EnsembleBaseline):
     """Locally weighted graph partitioning (LWGP).
 
@@ -61,21 +59,9 @@ class LWGP(EnsembleBaseline):
     {estimator_example}
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
-    n_estimators: int = 20
-    base_clusters: tuple[int, int] = BASE_CLUSTERS
-    base_max_iter: int = 100
     theta: float = 0.4
     n_init: int = 3
     max_iter: int = 100
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive("theta", self.theta, "Values from 0.2 to 1 work best, large values weight all clusters equally.")
 
     def _combine(
         self, clusterings: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine
@@ -110,8 +96,7 @@ def lwgp(
 
     {returned_labels, see_estimator, function_example}
     """
-    model = LWGP(n_clusters, theta=theta, n_init=n_init, max_iter=max_iter, random_state=random_state, n_jobs=n_jobs)
-    return combine(model, base_labels)
+    return combine(LWGP, **locals())
 
 
 def cluster_certainty(clusterings: BaseClusterings, theta: float, engine: ThreadEngine) -> npt.NDArray[np.float64]:

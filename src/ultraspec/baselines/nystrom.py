@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse
 
-from ultraspec._checks import check_choice, check_number
-from ultraspec.baselines._baseline import SpectralBaseline, check_positive
-from ultraspec.baselines._docs import document
+from ultraspec._checks import check_number
+from ultraspec.baselines._baseline import SpectralBaseline, estimator
 from ultraspec.baselines._features import fill_rows, mean_distance, pair_squares, sum_over
 from ultraspec.baselines._kmeans import draw_indices, to_dense, unit_rows
 from ultraspec.cluster.kmeans import Clustering
@@ -27,8 +23,7 @@ Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.float32]
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class Nystrom(SpectralBaseline):
     """Spectral clustering by the Nystrom method, with orthogonal eigenvectors.
 
@@ -84,23 +79,15 @@ class Nystrom(SpectralBaseline):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_landmarks: int = 1000
     sigma: float | None = None
     rcond: float | None = None
     assign_labels: str = "orthogonal"
     n_init: int = 10
     max_iter: int = 100
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("assign_labels", self.assign_labels, ("orthogonal", "kmeans"))
-        if self.sigma is not None:
-            check_positive("sigma", self.sigma, "It is the width of the affinity.")
         if self.rcond is not None:
             check_number("rcond", self.rcond, least=0.0)
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
-
 import numpy as np
 
-from ultraspec._checks import check_choice, warn_user
-from ultraspec.baselines._baseline import SpectralBaseline
-from ultraspec.baselines._docs import document
+from ultraspec._checks import warn_user
+from ultraspec.baselines._baseline import SpectralBaseline, estimator
 from ultraspec.baselines._eigenvectors import leading_eigenvectors
 from ultraspec.baselines._kmeans import unit_rows
 from ultraspec.baselines._neighbor_graph import neighbor_graph
@@ -19,8 +15,7 @@ from ultraspec.rows import Rows
 from ultraspec.spectral.preprocess import Preprocessor
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class SC(SpectralBaseline):
     """Spectral clustering by normalised cuts of the graph of nearest neighbours.
 
@@ -62,19 +57,10 @@ class SC(SpectralBaseline):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_neighbors: int = 5
     assign_labels: str = "orthogonal"
     n_init: int = 10
     max_iter: int = 100
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("assign_labels", self.assign_labels, ("orthogonal", "kmeans"))
 
     def _cluster_prepared(
         self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import InvalidParameter, check_choice, check_number
+from ultraspec._checks import InvalidParameter, check_number
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._coassociation import link_microclusters
 from ultraspec.baselines._docs import document
-from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
-from ultraspec.cluster.linkage import METHODS
+from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.transfer_cut import check_columns
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class WCT(EnsembleBaseline):
     """Ensemble clustering by weighted connected triples (WCT).
 
@@ -60,24 +58,15 @@ class WCT(EnsembleBaseline):
     {estimator_example}
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
-    n_estimators: int = 20
-    base_clusters: tuple[int, int] = BASE_CLUSTERS
-    base_max_iter: int = 100
     decay: float = 0.8
     linkage: str = "average"
     max_pairs_bytes: int | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("decay", self.decay, least=0.0)
         if self.decay > 1:
             raise InvalidParameter("decay", self.decay, "a number from 0 to 1")
-        check_choice("linkage", self.linkage, tuple(METHODS))
 
     def _combine(
         self,
@@ -117,15 +106,7 @@ def wct(
 
     {returned_labels, memory_error, see_estimator, function_example}
     """
-    model = WCT(
-        n_clusters,
-        decay=decay,
-        linkage=linkage,
-        max_pairs_bytes=max_pairs_bytes,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
-    return combine(model, base_labels)
+    return combine(WCT, **locals())
 
 
 def cluster_similarity(clusterings: BaseClusterings, decay: float, engine: ThreadEngine) -> npt.NDArray[np.float64]:
