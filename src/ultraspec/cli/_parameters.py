@@ -33,24 +33,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of an estimator.
+    """A parameter of an estimator, as its docstring describes it."""
 
-    Parameters
-    ----------
-    name : str
-        Name in Python.
-    type : str
-        Type according to the docstring.
-    default : object
-        Default value according to the docstring.
-    summary : str
-        First sentence of the description.
-    """
-
-    name: str
-    type: str = "str"
-    default: Any = None
-    summary: str = ""
+    name: str  #: name in Python
+    type: str = "str"  #: type
+    default: Any = None  #: default value
+    summary: str = ""  #: first sentence of the description
 
     @property
     def strings(self) -> list[str]:

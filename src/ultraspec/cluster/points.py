@@ -30,21 +30,11 @@ Assign = Callable[[Span, Labels, Squares, Sums], int]
 
 
 class Points(ABC):
-    """Rows that k-means can assign to centres, block by block.
+    """Rows that k-means can assign to centres, block by block."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows.
-    n_sums : int
-        Number of columns of the matrix (k, n_sums) that rows are added to when they are assigned.
-    weights : ndarray of shape (n_rows,) or (1,), float64
-        Weight of each row, or of every row.
-    """
-
-    n_rows: int
-    n_sums: int
-    weights: Weights = np.ones(1)
+    n_rows: int  #: number of rows
+    n_sums: int  #: number of columns of the matrix (k, n_sums) that rows are added to when they are assigned
+    weights: Weights = np.ones(1)  #: (n_rows,) or (1,): weight of each row, or of every row
 
     def weights_of(self, rows: slice) -> Weights:
         """Return the weights of some rows, for kernels: one for each, or one for every row."""
