@@ -1,6 +1,7 @@
 """Options of the commands, and the conversion of what users write to values.
 
-The options for the parameters of the estimators are in `ultraspec.cli._parameters`.
+The options for the parameters of the estimators are in `ultraspec.cli._parameters`, those of `open_rows` in
+`ultraspec.cli._input`.
 """
 
 from __future__ import annotations
@@ -122,51 +123,6 @@ Data = Annotated[
 ]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file, written by `fit --model`.", show_default=False)
-]
-Columns = Annotated[
-    Any,
-    option(
-        "--columns",
-        panel=INPUT,
-        metavar="A,B,C",
-        parser=parse_names,
-        help="Columns to read: names, or numbers if the file has no names.",
-        default="all",
-    ),
-]
-Array = Annotated[
-    str | None,
-    option(
-        "--array",
-        panel=INPUT,
-        metavar="NAME",
-        help="Array to read from an .npz, HDF5 or Zarr file.",
-        default="the only 2-d array",
-    ),
-]
-Header = Annotated[
-    bool | None,
-    option(
-        "--header/--no-header",
-        panel=INPUT,
-        help="Whether the first line of a CSV file holds the column names.",
-        default="detected",
-    ),
-]
-Delimiter = Annotated[
-    Any,
-    option(
-        "--delimiter",
-        panel=INPUT,
-        metavar="CHARACTER",
-        parser=parse_delimiter,
-        help="Character between the values of a CSV file; 'tab' for a tab.",
-        default="','; in .tsv files a tab",
-    ),
-]
-DecimalCharacter = Annotated[
-    str | None,
-    option("--decimal", panel=INPUT, metavar="CHARACTER", help="Decimal character of a CSV file.", default="'.'"),
 ]
 Scale = Annotated[
     str,
