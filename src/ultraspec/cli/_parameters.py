@@ -18,7 +18,7 @@ import typer
 
 from ultraspec.cli._options import ENSEMBLE, METHOD, PANELS, RUN, option, parse_integer, parse_integers, parse_number
 
-HIDDEN = ("self", "verbose")  # --quiet takes the place of verbose
+HIDDEN = ("verbose",)  # --quiet takes its place
 REQUIRED = ("n_clusters",)
 OPTIONS = {"n_clusters": "-k", "random_state": "--seed"}  # shorter names, for messages and examples
 SHORT = {"n_representatives": "-p", "n_estimators": "-m", "n_jobs": "-j"}
@@ -149,10 +149,11 @@ def read_parameters(source: str, name: str) -> dict[str, Parameter]:
     if isinstance(found, ast.ClassDef):
         found = next(node for node in found.body if getattr(node, "name", None) == "__init__")
     parameters = {}
-    for argument in (*found.args.args, *found.args.kwonlyargs):
-        kind, default, description = entries.get(argument.arg, ("str", "", ""))
-        sentence = re.split(r"(?<=\.) ", " ".join(description.split()))[0]
-        parameters[argument.arg] = Parameter(argument.arg, kind, ast.literal_eval(default or "None"), sentence)
+    for argument in (argument.arg for argument in (*found.args.args, *found.args.kwonlyargs)):
+        if argument != "self":
+            kind, default, description = entries.get(argument, ("str", "", ""))
+            sentence = re.split(r"(?<=\.) ", " ".join(description.split()))[0]
+            parameters[argument] = Parameter(argument, kind, ast.literal_eval(default or "None"), sentence)
     return parameters
 
 
