@@ -26,13 +26,9 @@ ClusterSimilarity = npt.NDArray[np.float64] | None
 class PairSimilarity:
     """Similarity of the rows of two microclusters: the mean over the clusterings that assign both.
 
-    Parameters
-    ----------
-    clusterings : BaseClusterings
-        Base clusterings.
-    cluster_similarity : ndarray of shape (k_c, k_c), float64, optional
-        Similarity of base clusters of the same clustering, zero for those of different clusterings. By default it is
-        1 for a cluster and itself: the similarity is then the fraction of clusterings that put the two together.
+    `cluster_similarity` (k_c, k_c) is that of base clusters of the same clustering, and zero for those of different
+    clusterings. By default it is 1 for a cluster and itself: the similarity is then the fraction of clusterings that
+    put the two together.
     """
 
     def __init__(self, clusterings: BaseClusterings, cluster_similarity: ClusterSimilarity = None) -> None:

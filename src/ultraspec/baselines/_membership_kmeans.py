@@ -25,13 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class MembershipPoints(Points):
-    """Rows of the membership matrix, for k-means.
-
-    Parameters
-    ----------
-    clusterings : BaseClusterings
-        Base clusterings of microclusters.
-    """
+    """Rows of the membership matrix, for k-means."""
 
     # a factor of the table entries and a constant of the cost, one for all rows or one for each
     _scales: npt.NDArray[np.float32] = np.ones(1, dtype=np.float32)

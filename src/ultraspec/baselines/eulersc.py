@@ -121,13 +121,7 @@ class EulerRows(Rows):
     """Rows as the cosines and sines of their features, divided by their degrees.
 
     Their weighted mean, `middle`, is subtracted. This moves all points alike, and keeps small differences in float32.
-
-    Parameters
-    ----------
-    rows : Rows
-        Prepared rows.
-    angles : ndarray of shape (n_features,), float32
-        Factors that turn features into angles.
+    The factors `angles` (n_features,) turn prepared features into angles.
     """
 
     divisors: Values

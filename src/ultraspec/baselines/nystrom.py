@@ -117,17 +117,7 @@ class Nystrom(SpectralBaseline):
 
 
 class SampleAffinities:
-    """Gaussian affinities of rows to the sample.
-
-    Parameters
-    ----------
-    S : ndarray of shape (p, d), float32
-        Rows of the sample.
-    sigma : float
-        Width of the affinity.
-    sample : ndarray of shape (p,)
-        Indices of the rows of the sample, ascending.
-    """
+    """Gaussian affinities, of width `sigma`, of rows to the sample S (p, d), whose ascending indices are `sample`."""
 
     def __init__(self, S: Values, sigma: float, sample: npt.NDArray[np.int64]) -> None:
         self.sample = sample

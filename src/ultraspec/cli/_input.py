@@ -42,14 +42,9 @@ class DataFile:
         find_format(self.path)
 
     def open(self, screen: Screen, fitted: Sequence[str] | None = None) -> Rows:
-        """Open the rows.
+        """Open the rows; show the progress for files that are slow to open.
 
-        Parameters
-        ----------
-        screen : Screen
-            Shows the progress for files that are slow to open.
-        fitted : list of str, optional
-            Feature names of a model, which select the columns of a table unless the user chose some.
+        The feature names of a `fitted` model select the columns of a table unless the user chose some.
         """
         from ultraspec.rows import find_format
 

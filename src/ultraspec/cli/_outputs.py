@@ -58,14 +58,8 @@ def check_outputs(
 ) -> dict[str, Path]:
     """Raise unless every output can be written; return their real paths by option.
 
-    Parameters
-    ----------
-    outputs : dict
-        Path (or None) and allowed suffixes (empty: any) by option.
-    inputs : iterable of Path
-        Files that are read and therefore must not be replaced.
-    force : bool
-        Whether existing files may be replaced.
+    `outputs` has paths (or None) and allowed suffixes (empty: any) by option. Existing files may be replaced with
+    `force`, but `inputs`, which are read, must not be.
     """
     checked: dict[str, Path] = {}
     read = {os.path.realpath(path.expanduser()) for path in inputs}

@@ -61,15 +61,7 @@ class Points(ABC):
 
 
 class RowPoints(Points):
-    """Rows of a row source with float32 blocks.
-
-    Parameters
-    ----------
-    rows : Rows
-        Preprocessed rows, dense or CSR.
-    bound : ProjectionBound, optional
-        Excludes most centres for rows with many features.
-    """
+    """Rows of a row source with float32 blocks, dense or CSR; `bound` excludes most centres for long rows."""
 
     def __init__(self, rows: Rows, bound: ProjectionBound | None = None) -> None:
         self.rows = rows
@@ -109,17 +101,7 @@ class RowPoints(Points):
 
 
 class RowAssigner:
-    """Labels blocks of rows with the nearest centre, by the method that is fastest for their kind.
-
-    Parameters
-    ----------
-    points : RowPoints
-        The rows.
-    centers : ndarray of shape (k, d), float32
-        Centres.
-    moved : ndarray of int, or None
-        Centres that differ from those which gave the present labels; None if there are no labels.
-    """
+    """Labels blocks of rows with the nearest centre, by the method that is fastest; see `Points.assign_to`."""
 
     def __init__(self, points: RowPoints, centers: Centers, moved: npt.NDArray[np.intp] | None) -> None:
         self._points = points

@@ -124,13 +124,7 @@ def reporter_for(title: str, *, verbose: bool) -> Reporter:
 
 
 class MemberReporter(Reporter):
-    """A reporter for a member of an ensemble, which passes the name of the phase to another reporter.
-
-    Parameters
-    ----------
-    outer : Reporter
-        The reporter of the ensemble, which counts the members.
-    """
+    """A reporter for a member of an ensemble, which passes the name of the phase to that of the ensemble."""
 
     def __init__(self, outer: Reporter) -> None:
         super().__init__()

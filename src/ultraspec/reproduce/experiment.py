@@ -117,18 +117,9 @@ def choose_tables(names: Sequence[str]) -> list[Table]:
 
 
 def choose(known: Sequence[T], names: Sequence[str] | None, what: str, custom: Sequence[T] = ()) -> list[T]:
-    """Select items by title in any spelling (``u-spec`` or ``USPEC``); a user's items are always included.
+    """Select items by title in any spelling (``u-spec`` or ``USPEC``); a user's items, `custom`, are always included.
 
-    Parameters
-    ----------
-    known : sequence
-        Items to select from.
-    names : sequence of str or None
-        Titles; "none" stands for no item, None for all.
-    what : str
-        What the items are, for messages: "method".
-    custom : sequence
-        Items that the user added.
+    The name "none" stands for no item, None for all names. Messages call an item `what`: "method".
 
     Examples
     --------

@@ -106,14 +106,7 @@ class Averages:
 
 
 class Summary:
-    """The runs of a store at one scale.
-
-    Parameters
-    ----------
-    records : iterable of dict
-        Records of the store.
-    scale : float
-        Records of other scales are ignored.
+    """The runs of a store at one scale; records of other scales are ignored.
 
     Attributes
     ----------

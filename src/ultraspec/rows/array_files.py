@@ -90,18 +90,7 @@ def write_out_if_large(
 ) -> MatrixRows | None:
     """Write an array to a temporary file if its stored chunks are too large for every thread to decode one.
 
-    Parameters
-    ----------
-    source : FileSource
-        The file.
-    info : ArrayInfo
-        Shape and type of the array.
-    columns : Columns
-        The chosen columns.
-    stored_shape : tuple of int
-        Shape of the stored chunks.
-    read : callable
-        Returns the values of a slice of rows and a slice of columns.
+    Stored chunks have the shape `stored_shape`. `read` returns the values of a slice of rows and a slice of columns.
     """
     n_rows, total = info.shape
     chunk_rows, chunk_columns = stored_shape

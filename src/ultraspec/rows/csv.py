@@ -114,13 +114,7 @@ def _choose(columns: Sequence[str | int] | None, path: Path, first_line: list[st
 
 
 class _Table:
-    """A CSV file as pyarrow reads it.
-
-    Attributes
-    ----------
-    first_line : list of str
-        Fields of the first line.
-    """
+    """A CSV file as pyarrow reads it; `first_line` are the fields of its first line."""
 
     def __init__(self, path: Path, delimiter: str, decimal: str, block_bytes: int) -> None:
         self._csv: Any = import_optional("pyarrow.csv", "CSV files")

@@ -160,13 +160,7 @@ class Rows(ABC):
 
 
 class RowView(Rows):
-    """A row source that transforms the blocks of another one.
-
-    Parameters
-    ----------
-    rows : Rows
-        The other source.
-    """
+    """A row source that transforms the blocks of another one."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows

@@ -20,13 +20,7 @@ GAP_BYTES = 2**16  # reading this many bytes that are not needed costs less than
 
 
 class WatchedFile(RandomAccessFile):
-    """A file of the user, open for reading; reading raises if the file was changed since it was opened.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """A file of the user, open for reading; reading raises if the file was changed since it was opened."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(open(path, "rb", buffering=0))  # noqa: SIM115  closed with this object
