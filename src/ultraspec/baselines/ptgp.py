@@ -14,8 +14,7 @@ from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabe
 from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._coassociation import PairSimilarity
 from ultraspec.baselines._docs import document
-from ultraspec.baselines._kernels.elite_neighbors import collect_elite, elite_thresholds
-from ultraspec.baselines._kernels.random_walks import take_step
+from ultraspec.baselines._kernels.ptgp import collect_elite, elite_thresholds, take_step
 from ultraspec.baselines._transfer_cut import cut_affinities
 from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
 from ultraspec.engines.threads import ThreadEngine

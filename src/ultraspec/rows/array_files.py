@@ -15,8 +15,7 @@ from ultraspec.rows.chunked import CHUNK_BYTES, MOST_CHUNK_BYTES
 from ultraspec.rows.columns import Columns
 from ultraspec.rows.errors import AmbiguousArray, ArrayNotFound, InvalidFile
 from ultraspec.rows.file_rows import Array, FileSource
-from ultraspec.rows.raw_matrix import MatrixRows
-from ultraspec.rows.written_out import write_tiles
+from ultraspec.rows.raw_matrix import MatrixRows, write_tiles
 
 
 @dataclass(frozen=True)

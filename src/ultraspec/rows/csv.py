@@ -18,8 +18,7 @@ from ultraspec.rows.columns import Columns, check_numeric_columns
 from ultraspec.rows.errors import HeaderGuessed, IndexGuessed, InvalidFile, NotNumeric, UnreadableFile
 from ultraspec.rows.file_rows import Array, FileSource
 from ultraspec.rows.file_state import FileState
-from ultraspec.rows.raw_matrix import MatrixRows
-from ultraspec.rows.written_out import create_file, report_written
+from ultraspec.rows.raw_matrix import MatrixRows, create_file, report_written
 from ultraspec.storage.temporary import TemporaryFile
 
 # Sizes of the blocks that are parsed: the smallest that lines fit into, as pyarrow reads 32 blocks ahead.

@@ -16,8 +16,7 @@ from ultraspec.rows.columns import Columns, check_numeric_columns
 from ultraspec.rows.errors import InconsistentFiles, InvalidFile
 from ultraspec.rows.file_rows import Array, FileRows, FileSource
 from ultraspec.rows.file_state import FileState
-from ultraspec.rows.raw_matrix import MatrixRows
-from ultraspec.rows.written_out import write_tiles
+from ultraspec.rows.raw_matrix import MatrixRows, write_tiles
 
 SUFFIXES = (".parquet", ".pq", ".parq")
 KIND = "a Parquet file"
