@@ -65,15 +65,12 @@ def start(
         raise typer.Exit()
 
 
-@command(
-    "ultraspec demo",
-    "ultraspec demo --rows 1e7 --report circles.html",
-)
+@command("ultraspec demo", "ultraspec demo --rows 1e7 --report circles.html")
 def demo(
     rows: Annotated[int, o.rows_option("1_000_000")] = 1_000_000,
     seed: o.FixedSeed = 0,
     report: o.ReportOut = None,
-    no_report: Annotated[bool, o.option("--no-report", panel=o.OUTPUT, help="Write no report.")] = False,
+    no_report: Annotated[bool, o.option("--no-report", o.OUTPUT, "Write no report.")] = False,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -161,20 +158,15 @@ LABEL_FILE = "FILE or FILE:COLUMN; .parquet, .csv, .npy or .npz. Labels may be s
 
 
 @command(
-    "ultraspec evaluate labels.parquet truth.npy",
-    "ultraspec evaluate labels.parquet:label animals.csv:species --json",
+    "ultraspec evaluate labels.parquet truth.npy", "ultraspec evaluate labels.parquet:label animals.csv:species --json"
 )
 def evaluate(
-    labels: Annotated[str, typer.Argument(metavar="LABELS", help=f"Labels: {LABEL_FILE}", show_default=False)],
-    truth: Annotated[str, typer.Argument(metavar="TRUTH", help=f"True classes: {LABEL_FILE}", show_default=False)],
+    labels: Annotated[str, o.argument("LABELS", f"Labels: {LABEL_FILE}")],
+    truth: Annotated[str, o.argument("TRUTH", f"True classes: {LABEL_FILE}")],
     column: Annotated[
         str | None,
         o.option(
-            "--column",
-            panel=o.INPUT,
-            metavar="NAME",
-            help="Column of files that are given without :COLUMN.",
-            default="the only column, or 'label'",
+            "--column NAME", o.INPUT, "Column of files that are given without :COLUMN.", "the only column, or 'label'"
         ),
     ] = None,
     delimiter: Annotated[Any, DELIMITER] = None,
@@ -193,23 +185,13 @@ def evaluate(
 def generate(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="SET", help=f"One of {', '.join(SETS)}.", autocompletion=lambda: list(SETS), show_default=False
-        ),
+        o.argument("SET", f"One of {', '.join(SETS)}.", autocompletion=lambda: list(SETS)),
     ],
-    output: Annotated[
-        Path,
-        o.option("-o", "--output", panel=o.OUTPUT, metavar="FILE", help="File for the rows: .npy, .parquet or .csv."),
-    ],
+    output: Annotated[Path, o.option("-o --output FILE", o.OUTPUT, "File for the rows: .npy, .parquet or .csv.")],
     rows: Annotated[int | None, o.rows_option("as in the paper")] = None,
     labels: Annotated[
         Path | None,
-        o.option(
-            "--labels",
-            panel=o.OUTPUT,
-            metavar="FILE",
-            help="File for the classes of the rows: .parquet, .csv, .npy or .npz.",
-        ),
+        o.option("--labels FILE", o.OUTPUT, "File for the classes of the rows: .parquet, .csv, .npy or .npz."),
     ] = None,
     seed: Seed = None,
     force: o.Force = False,
@@ -229,15 +211,11 @@ def generate(
     program.run(name, rows, output, labels, seed=seed, force=force, screen=Screen(json, quiet))
 
 
-@command(
-    "ultraspec report m.ultraspec data.parquet -o report.html",
-)
+@command("ultraspec report m.ultraspec data.parquet -o report.html")
 def report(
     model: o.Model,
     output: o.RequiredReport,
-    title: Annotated[
-        str | None, o.option("--title", panel=o.OUTPUT, metavar="TEXT", help="Heading of the page.")
-    ] = None,
+    title: Annotated[str | None, o.option("--title TEXT", o.OUTPUT, "Heading of the page.")] = None,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -254,22 +232,14 @@ def report(
     program.run(model, source, target, title=title, n_jobs=n_jobs, force=force, screen=Screen(json, quiet))
 
 
-@command(
-    "ultraspec bench --quick",
-    "ultraspec bench --rows 1e7 --json",
-)
+@command("ultraspec bench --quick", "ultraspec bench --rows 1e7 --json")
 def bench(
-    quick: Annotated[bool, o.option("--quick", panel=o.RUN, help="Fit 100_000 rows, once.")] = False,
+    quick: Annotated[bool, o.option("--quick", o.RUN, "Fit 100_000 rows, once.")] = False,
     rows: Annotated[int | None, o.rows_option("1_000_000")] = None,
     repeats: Annotated[
         int | None,
         o.option(
-            "--repeats",
-            panel=o.RUN,
-            metavar="N",
-            parser=o.parse_integer,
-            help="Number of fits of each method; medians are shown.",
-            default="3",
+            "--repeats N", o.RUN, "Number of fits of each method; medians are shown.", "3", parser=o.parse_integer
         ),
     ] = None,
     seed: o.FixedSeed = 0,

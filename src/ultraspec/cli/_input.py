@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from ultraspec.rows import Rows
 
 
-def file_option(name: str, default: str, metavar: str | None = None, **more: Any) -> Any:
+def file_option(name: str, default: str, metavar: str = "", **more: Any) -> Any:
     """Build the option for a parameter of `open_rows`; its help is the first sentence of the docstring."""
     parameter = parameters_of("open_rows")[name]
-    return option(*parameter.flags, panel=INPUT, metavar=metavar, help=parameter.help, default=default, **more)
+    return option(" ".join([*parameter.flags, metavar]), INPUT, parameter.help, default, **more)
 
 
 DELIMITER = file_option("delimiter", "','; 'tab' (a tab) in .tsv files", "CHARACTER", parser=parse_delimiter)

@@ -112,12 +112,13 @@ class Parameter:
 
     def option(self, panel: str) -> Any:
         """Build the typer option."""
-        more: dict[str, Any] = {"metavar": self.metavar}
+        more: dict[str, Any] = {}
         if "bool" not in self.kinds:
             more["parser"] = self.parse
         if self.strings:
             more["autocompletion"] = lambda: self.strings
-        return option(*self.flags, panel=panel, help=self.help, default=self.shown_default, **more)
+        usage = " ".join([*self.flags, self.metavar or ""])
+        return option(usage, panel, self.help, self.shown_default, **more)
 
 
 def option_name(parameter: str) -> str:

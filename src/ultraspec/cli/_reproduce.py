@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ultraspec.cli._options import INPUT, OUTPUT, RUN, Json, Quiet, check_least, option, parse_names
+from ultraspec.cli._options import INPUT, OUTPUT, RUN, Json, Quiet, argument, check_least, option, parse_names
 from ultraspec.cli._screen import Screen
 
 
@@ -34,124 +34,82 @@ FILES = {"store": "runs.jsonl", "tables": "tables.md", "page": "page.html"}
 class Request:
     """The values of the options."""
 
-    tables: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TABLES", help="Tables of the paper from 4 to 16, such as 4-6,10, or all.", show_default=False
-        ),
-    ]
+    tables: Annotated[list[str], argument("TABLES", "Tables of the paper from 4 to 16, such as 4-6,10, or all.")]
     folder: Annotated[
-        Path,
-        option(
-            "-o",
-            "--output",
-            panel=OUTPUT,
-            metavar="FOLDER",
-            default="reproduction",
-            help="Folder of the store, the tables and the page.",
-        ),
+        Path, option("-o --output FOLDER", OUTPUT, "Folder of the store, the tables and the page.", "reproduction")
     ] = Path("reproduction")
     cache: Annotated[
         Path | None,
         option(
-            "--cache",
-            panel=OUTPUT,
-            metavar="FOLDER",
-            default="cache, in the folder of -o",
-            help="Folder of data sets and base clusterings, which runs share.",
+            "--cache FOLDER",
+            OUTPUT,
+            "Folder of data sets and base clusterings, which runs share.",
+            "cache, in the folder of -o",
         ),
     ] = None
     datasets: Annotated[
         Any,
         option(
-            "--datasets",
-            panel=INPUT,
-            metavar="NAMES",
+            "--datasets NAMES",
+            INPUT,
+            "Data sets of the paper, such as PenDigits,TB-1M; none for only your own.",
+            "all",
             parser=parse_names,
-            default="all",
-            help="Data sets of the paper, such as PenDigits,TB-1M; none for only your own.",
         ),
     ] = None
     methods: Annotated[
         Any,
         option(
-            "--methods",
-            panel=INPUT,
-            metavar="NAMES",
+            "--methods NAMES",
+            INPUT,
+            "Methods of the paper, such as U-SPEC,LSC-K; none for only your own.",
+            "all",
             parser=parse_names,
-            default="all",
-            help="Methods of the paper, such as U-SPEC,LSC-K; none for only your own.",
         ),
     ] = None
     custom_methods: Annotated[
-        list[str] | None,
-        option("--method", panel=INPUT, metavar="MODULE:NAME", help="An estimator of your own; may be repeated."),
+        list[str] | None, option("--method MODULE:NAME", INPUT, "An estimator of your own; may be repeated.")
     ] = None
     custom_datasets: Annotated[
-        list[str] | None,
-        option(
-            "--data", panel=INPUT, metavar="FILE:LABEL", help="A data set of your own and its classes; may be repeated."
-        ),
+        list[str] | None, option("--data FILE:LABEL", INPUT, "A data set of your own and its classes; may be repeated.")
     ] = None
     runs: Annotated[
         int,
-        option(
-            "--runs",
-            panel=RUN,
-            metavar="N",
-            default="20, as in the paper",
-            help="Number of seeds per method and data set.",
-        ),
+        option("--runs N", RUN, "Number of seeds per method and data set.", "20, as in the paper"),
     ] = 20
     scale: Annotated[
-        float,
-        option(
-            "--scale",
-            panel=RUN,
-            metavar="S",
-            default="1",
-            help="Share of the rows to use, but at least 1,000 rows: 0.01 is a quick look.",
-        ),
+        float, option("--scale S", RUN, "Share of the rows to use, but at least 1,000 rows: 0.01 is a quick look.", "1")
     ] = 1.0
-    jobs: Annotated[
-        int, option("--jobs", "-j", panel=RUN, metavar="J", default="1", help="Number of runs at the same time.")
-    ] = 1
-    threads: Annotated[
-        int | None,
-        option("--threads", panel=RUN, metavar="T", default="cores / jobs", help="Number of threads per run."),
-    ] = None
+    jobs: Annotated[int, option("--jobs -j J", RUN, "Number of runs at the same time.", "1")] = 1
+    threads: Annotated[int | None, option("--threads T", RUN, "Number of threads per run.", "cores / jobs")] = None
     memory_limit: Annotated[
         Any,
         option(
-            "--memory-limit",
-            panel=RUN,
-            metavar="SIZE",
+            "--memory-limit SIZE",
+            RUN,
+            "Memory limit per run, such as 16GB.",
+            "9/10 of the free memory",
             parser=parse_size,
-            default="9/10 of the free memory",
-            help="Memory limit per run, such as 16GB.",
         ),
     ] = None
     time_limit: Annotated[
         float,
-        option(
-            "--time-limit", panel=RUN, metavar="SECONDS", default="3600", help="Time limit per run; 0 for no limit."
-        ),
+        option("--time-limit SECONDS", RUN, "Time limit per run; 0 for no limit.", "3600"),
     ] = 3600.0
     stop_after: Annotated[
-        float | None,
-        option("--stop-after", panel=RUN, metavar="SECONDS", help="Start no run after this time; see --resume."),
+        float | None, option("--stop-after SECONDS", RUN, "Start no run after this time; see --resume.")
     ] = None
     resume: Annotated[
         bool,
         option(
             "--resume/--no-resume",
-            panel=RUN,
-            default="--resume",
-            help="Continue with the existing store, or rename it and start a new one.",
+            RUN,
+            "Continue with the existing store, or rename it and start a new one.",
+            "--resume",
         ),
     ] = True
     draw_only: Annotated[
-        bool, option("--draw-only", panel=RUN, help="Run nothing; write the tables and the page from the store.")
+        bool, option("--draw-only", RUN, "Run nothing; write the tables and the page from the store.")
     ] = False
 
     @property
