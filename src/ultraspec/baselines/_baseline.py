@@ -85,7 +85,7 @@ class Baseline(RowClusterer):
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster the rows of X.
 
         Parameters
@@ -120,12 +120,7 @@ class Baseline(RowClusterer):
 
     @abstractmethod
     def _cluster(
-        self,
-        rows: Rows,
-        space: Preprocessor,
-        k: int,
-        seeds: Sequence[np.random.SeedSequence],
-        engine: ThreadEngine,
+        self, rows: Rows, space: Preprocessor, k: int, seeds: Sequence[np.random.SeedSequence], engine: ThreadEngine
     ) -> Clustering | ConsensusLabels:
         """Cluster rows, which `space` prepares; every label from 0 to the largest occurs."""
 
@@ -153,12 +148,7 @@ class SpectralBaseline(Baseline):
     _few_clusters = "X has no more distinct rows."  # why there may be fewer clusters than `n_clusters`
 
     def _cluster(
-        self,
-        rows: Rows,
-        space: Preprocessor,
-        k: int,
-        seeds: Sequence[np.random.SeedSequence],
-        engine: ThreadEngine,
+        self, rows: Rows, space: Preprocessor, k: int, seeds: Sequence[np.random.SeedSequence], engine: ThreadEngine
     ) -> Clustering:
         prepared = PreparedRows(rows, space)
         clustering = self._cluster_prepared(prepared, space, k, np.random.default_rng(seeds[0]), engine)

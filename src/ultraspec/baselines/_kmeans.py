@@ -39,7 +39,7 @@ class WeightedPoints(RowPoints):
         super().__init__(rows)
         self.weights = np.asarray(weights, dtype=np.float64)
 
-    def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None) -> Assign:  # noqa: ARG002
+    def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None) -> Assign:
         """Return a function that finds nearest centres by one matrix product per block."""
         table = np.ascontiguousarray(centers.T)
         half_norms = (0.5 * np.einsum("ij,ij->i", centers, centers, dtype=np.float64)).astype(np.float32)

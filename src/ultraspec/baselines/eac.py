@@ -59,11 +59,7 @@ class EAC(EnsembleBaseline):
     max_pairs_bytes: int | None = None
 
     def _combine(
-        self,
-        clusterings: BaseClusterings,
-        k: int,
-        seed: np.random.SeedSequence,  # noqa: ARG002
-        engine: ThreadEngine,
+        self, clusterings: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine
     ) -> ConsensusLabels:
         return link_microclusters(clusterings, None, k, self, engine)
 

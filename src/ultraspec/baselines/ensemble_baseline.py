@@ -48,12 +48,7 @@ class EnsembleBaseline(Baseline):
         check_range("base_clusters", self.base_clusters)
 
     def _cluster(
-        self,
-        rows: Rows,
-        space: Preprocessor,
-        k: int,  # noqa: ARG002
-        seeds: Sequence[np.random.SeedSequence],
-        engine: ThreadEngine,
+        self, rows: Rows, space: Preprocessor, k: int, seeds: Sequence[np.random.SeedSequence], engine: ThreadEngine
     ) -> ConsensusLabels:
         with engine.reporter.phase("members"):
             prepared = prepare_rows(rows, space, engine)

@@ -159,7 +159,7 @@ class UtilityPoints(MembershipPoints):
             norms = [NORMS[utility](shares[span]) for span in self._spans]
             self._factors = [1 / norm if norm > 0 else 0.0 for norm in norms]
 
-    def means(self, sums: Sums, counts: Weights) -> Centers:  # noqa: ARG002
+    def means(self, sums: Sums, counts: Weights) -> Centers:
         """Return the shares of the rows of each cluster in the base clusters of each clustering."""
         shares = np.empty_like(sums)
         for span in self._spans:

@@ -69,11 +69,7 @@ class WCT(EnsembleBaseline):
             raise InvalidParameter("decay", self.decay, "a number from 0 to 1")
 
     def _combine(
-        self,
-        clusterings: BaseClusterings,
-        k: int,
-        seed: np.random.SeedSequence,  # noqa: ARG002
-        engine: ThreadEngine,
+        self, clusterings: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine
     ) -> ConsensusLabels:
         check_columns(clusterings.n_columns, 1)
         similarity = cluster_similarity(clusterings, float(self.decay), engine)

@@ -197,7 +197,7 @@ class Console(Reporter):
         self._note = text
         self._draw()
 
-    def end_phase(self, name: str, done: bool) -> None:  # noqa: ARG002
+    def end_phase(self, name: str, done: bool) -> None:
         """Write the line that stays."""
         if self._live:
             self._stream.write(CLEAR_LINE)

@@ -58,7 +58,7 @@ class DaskRows(Rows):
         """Return ranges that cover all rows in order; each is within one chunk."""
         return [span for run in self.runs(0) for span in run]
 
-    def runs(self, most: int) -> list[Sequence[Span]]:  # noqa: ARG002
+    def runs(self, most: int) -> list[Sequence[Span]]:
         """Return the blocks of each chunk that has rows."""
         return chunk_runs(self.lengths, self.block_rows)
 

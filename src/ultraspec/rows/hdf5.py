@@ -63,7 +63,7 @@ class Hdf5Rows(ChunkedRows):
         self._state = state
         self._dataset = dataset
 
-    def _n_strips(self, n_bytes: int) -> int:  # noqa: ARG002
+    def _n_strips(self, n_bytes: int) -> int:
         return 1  # HDF5 runs in one thread at a time
 
     def _decode(self, number: int, columns: slice, buffer: Array) -> Array:

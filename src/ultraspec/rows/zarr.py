@@ -61,7 +61,7 @@ class ZarrRows(ChunkedRows):
         super()._set_columns(columns)
         self._states: dict[int, int] = {}
 
-    def _n_strips(self, n_bytes: int) -> int:  # noqa: ARG002
+    def _n_strips(self, n_bytes: int) -> int:
         return 1  # each strip would decode the stored chunks again
 
     def _decode(self, number: int, columns: slice, buffer: Array) -> Array:

@@ -117,11 +117,7 @@ class NoCheckpoint:
     """Checkpoint that stores nothing, for fits without a folder."""
 
     def run(
-        self,
-        name: str,  # noqa: ARG002
-        function: Callable[..., Any],
-        *args: Any,
-        restore: Callable[[Arrays], Any] | None = None,  # noqa: ARG002
+        self, name: str, function: Callable[..., Any], *args: Any, restore: Callable[[Arrays], Any] | None = None
     ) -> Any:
         """Return ``function(*args)``."""
         return function(*args)

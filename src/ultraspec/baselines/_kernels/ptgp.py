@@ -1,7 +1,5 @@
 """Kernels of PTGP: elite neighbours, whose similarity reaches the K-th largest, ties included; and random walks."""
 
-from __future__ import annotations
-
 from ultraspec._kernels._jit import kernel
 
 
