@@ -62,12 +62,13 @@ LAST = ("random_state", "n_jobs", "verbose")  # in signatures, after the paramet
 @dataclass_transform(eq_default=False, kw_only_default=True)
 def estimator(kind: type[T]) -> type[T]:
     """Make the fields of a class, and of its bases, the parameters of an estimator; complete its docstring."""
+    has_docstring = kind.__doc__ is not None  # not under ``python -OO``, where dataclasses get one of their own
     dataclass(eq=False, repr=False, kw_only=True)(kind)
     init: Any = kind.__init__
     signature = inspect.signature(init)
     ordered = sorted(signature.parameters.values(), key=lambda parameter: parameter.name in LAST)
     init.__signature__ = signature.replace(parameters=ordered)
-    return document()(kind)
+    return document()(kind) if has_docstring else kind
 
 
 @dataclass(eq=False, repr=False)

@@ -22,17 +22,6 @@ class EAC(EnsembleBaseline):
     two rows is the fraction of clusterings that put them into the same cluster. Prefer `ultraspec.USENC`, whose cost is
     linear in the number of rows and whose members find clusters of any shape; EAC is the classic to compare with.
 
-    Parameters
-    ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
-    {linkage, max_pairs_bytes, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
-
     Notes
     -----
     Rows with equal base labels form a microcluster. Their distance is zero, so they are merged first: average linkage
@@ -51,8 +40,6 @@ class EAC(EnsembleBaseline):
     ----------
     A. L. N. Fred, A. K. Jain. "Combining Multiple Clusterings Using Evidence Accumulation". IEEE Transactions on
     Pattern Analysis and Machine Intelligence 27 (6), 2005.
-
-    {estimator_example}
     """
 
     linkage: str = "average"
@@ -82,10 +69,9 @@ def eac(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         Two rows are compared by the clusterings that assign both.
-    {n_clusters, linkage, max_pairs_bytes, unused_random_state, n_jobs}
-
-    {returned_labels, memory_error, see_estimator, function_example}
+    random_state : Ignored
+        Not used, because the method is deterministic. Present for a uniform interface.
     """
     return combine(EAC, **locals())

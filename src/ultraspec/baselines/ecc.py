@@ -23,17 +23,6 @@ class ECC(EnsembleBaseline):
     all of these, by another k-means on the base clusters of the rows. Prefer `ultraspec.USENC`, which is as fast and
     whose consensus does not depend on random starts; use ECC for comparison.
 
-    Parameters
-    ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
-    {n_init, max_iter, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, consensus_n_iter_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
-
     Notes
     -----
     This is `KCC` with ``utility="entropy"``; its notes describe the cost, which is linear in the number of rows. A base
@@ -47,8 +36,6 @@ class ECC(EnsembleBaseline):
     ----------
     H. Liu, R. Zhao, H. Fang, F. Cheng, Y. Fu, Y.-Y. Liu. "Entropy-based consensus clustering for patient
     stratification". Bioinformatics 33 (17), 2017.
-
-    {estimator_example}
     """
 
     n_init: int = 10
@@ -80,10 +67,7 @@ def ecc(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         The clustering then adds nothing to the cost of the row.
-    {n_clusters, n_init, max_iter, random_state, n_jobs}
-
-    {returned_labels, see_estimator, function_example}
     """
     return combine(ECC, **locals())

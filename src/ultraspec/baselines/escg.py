@@ -33,17 +33,15 @@ class ESCG(SpectralBaseline):
 
     Parameters
     ----------
-    {n_clusters, n_neighbors}
     n_supernodes : int or None, default=None
         Number of supernodes. None uses 50, or twice `n_clusters` if that is more.
-    {n_init, max_iter, random_state, n_jobs, verbose}
 
     Attributes
     ----------
-    {labels_}
     supernodes_ : ndarray of shape (n_samples,), int32
         Supernode of each row.
-    {neighbor_sigma_, n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
+    sigma_ : float
+        Width of the Gaussian affinity: the mean distance of the rows to their nearest rows.
 
     Notes
     -----

@@ -32,17 +32,11 @@ class EulerSC(SpectralBaseline):
 
     Parameters
     ----------
-    {n_clusters}
     alpha : float, default=0.5
         Angle between the smallest and the largest value of X, in half turns. Up to 0.5 no affinity is negative. Values
         close to 0 give k-means.
     scaling : {"global", "columns", "none"}, default="global"
         How X is scaled to values between 0 and 1: by one factor, by one factor for each column, or not at all.
-    {n_init, max_iter, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
 
     Notes
     -----

@@ -40,7 +40,6 @@ class FastESC(SpectralBaseline):
 
     Parameters
     ----------
-    {n_clusters}
     n_frequencies : int, default=250
         Number of random projections. Each gives two features, a cosine and a sine.
     sigma : float or None, default=None
@@ -50,18 +49,15 @@ class FastESC(SpectralBaseline):
     early_stop : bool, default=False
         Whether the eigenvectors are computed from more and more random rows, 2 % at a time, until they settle, instead
         of from all rows. It takes less time on many rows and gives nearly the same clusters.
-    {n_init, max_iter, random_state, n_jobs, verbose}
 
     Attributes
     ----------
-    {labels_}
     sigma_ : float
         Width of the Gaussian affinity.
     eigenvalues_ : ndarray, float64
         Eigenvalues that are used, descending.
     n_samples_seen_ : int
         Number of rows from which the eigenvectors were computed.
-    {n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
 
     Notes
     -----

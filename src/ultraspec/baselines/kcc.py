@@ -59,18 +59,10 @@ class KCC(EnsembleBaseline):
 
     Parameters
     ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
     utility : {"category", "entropy", "cosine", "l5", "l8"}, default="entropy"
         Measure of the agreement with a base clustering, see Notes.
     normalized : bool, default=False
         Whether the agreement with a base clustering is divided by the utility of this clustering with itself.
-    {n_init, max_iter, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, consensus_n_iter_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
 
     Notes
     -----
@@ -91,8 +83,6 @@ class KCC(EnsembleBaseline):
     ----------
     J. Wu, H. Liu, H. Xiong, J. Cao, J. Chen. "K-Means-Based Consensus Clustering: A Unified View". IEEE Transactions on
     Knowledge and Data Engineering 27 (1), 2015.
-
-    {estimator_example}
     """
 
     utility: str = "entropy"
@@ -133,11 +123,8 @@ def kcc(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         The clustering then adds nothing to the cost of the row.
-    {n_clusters, utility, normalized, n_init, max_iter, random_state, n_jobs}
-
-    {returned_labels, see_estimator, function_example}
     """
     return combine(KCC, **locals())
 

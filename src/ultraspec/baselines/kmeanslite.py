@@ -19,18 +19,12 @@ class KMeansLite(SpectralBaseline):
     clustering. For clusters of other shapes use `ultraspec.USPEC`. `sklearn.cluster.KMeans` scores a little better
     because it starts from k-means++; this class is what the paper compares with.
 
-    Parameters
-    ----------
-    {n_clusters, n_init, max_iter, random_state, n_jobs, verbose}
-
     Attributes
     ----------
-    {labels_}
     cluster_centers_ : ndarray of shape (n_clusters, n_features), float64
         Centres that gave the labels.
     inertia_ : float
         Sum of squared distances of the rows to their centres.
-    {n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
 
     Notes
     -----

@@ -39,7 +39,6 @@ class LSC(SpectralBaseline):
 
     Parameters
     ----------
-    {n_clusters}
     selection : {"kmeans", "random"}, default="kmeans"
         How landmarks are selected. "kmeans" takes the centres of five k-means iterations on all rows (LSC-K), "random"
         takes random rows (LSC-R).
@@ -53,18 +52,15 @@ class LSC(SpectralBaseline):
         "distance" is the root of this mean.
     drop_first : bool, default=True
         Whether the first eigenvector is left out, as in the authors' code.
-    {n_init, max_iter, random_state, n_jobs, verbose}
 
     Attributes
     ----------
-    {labels_}
     landmarks_ : ndarray of shape (p, n_features), float64
         Landmarks.
     sigma_ : float
         Width of the Gaussian affinity.
     eigenvalues_ : ndarray, float64
         Eigenvalues that are used, descending. The first one, which is 1, is included unless `drop_first`.
-    {n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
 
     Notes
     -----

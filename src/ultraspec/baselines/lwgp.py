@@ -30,17 +30,9 @@ class LWGP(EnsembleBaseline):
 
     Parameters
     ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
     theta : float, default=0.4
         How little the weight of a base cluster depends on the agreement of the other clusterings. Large values give all
         base clusters the same weight.
-    {n_init, max_iter, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, consensus_n_iter_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
 
     Notes
     -----
@@ -55,8 +47,6 @@ class LWGP(EnsembleBaseline):
     ----------
     D. Huang, C.-D. Wang, J.-H. Lai. "Locally Weighted Ensemble Clustering". IEEE Transactions on Cybernetics 48 (5),
     2018.
-
-    {estimator_example}
     """
 
     theta: float = 0.4
@@ -90,11 +80,8 @@ def lwgp(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         The row is then placed by the other clusterings. At most 20,000 clusters in all columns together.
-    {n_clusters, theta, n_init, max_iter, random_state, n_jobs}
-
-    {returned_labels, see_estimator, function_example}
     """
     return combine(LWGP, **locals())
 

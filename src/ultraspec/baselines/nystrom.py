@@ -33,7 +33,6 @@ class Nystrom(SpectralBaseline):
 
     Parameters
     ----------
-    {n_clusters}
     n_landmarks : int, default=1000
         Number of rows in the sample. If X has fewer rows, all of them are used.
     sigma : float or None, default=None
@@ -41,16 +40,13 @@ class Nystrom(SpectralBaseline):
     rcond : float or None, default=None
         Eigenvalues of the affinity of the sample below this fraction of the largest are treated as zero. None uses the
         number of landmarks times the precision of float32, as the original does.
-    {assign_labels, n_init, max_iter, random_state, n_jobs, verbose}
 
     Attributes
     ----------
-    {labels_}
     sigma_ : float
         Width of the Gaussian affinity.
     eigenvalues_ : ndarray, float64
         Largest eigenvalues of the approximated N x N matrix, descending.
-    {n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
 
     Notes
     -----

@@ -39,19 +39,11 @@ class PTGP(EnsembleBaseline):
 
     Parameters
     ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
     n_neighbors : int or None, default=None
         Number of nearest groups of rows, ties included, that a walk can step to from each group. None uses half of the
         square root of the number of groups, but at most 20.
     n_steps : int or None, default=None
         Number of steps of the walks. None uses the default number of neighbours.
-    {n_init, max_iter, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, consensus_n_iter_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
 
     Notes
     -----
@@ -68,8 +60,6 @@ class PTGP(EnsembleBaseline):
     ----------
     D. Huang, J.-H. Lai, C.-D. Wang. "Robust Ensemble Clustering Using Probability Trajectories". IEEE Transactions on
     Knowledge and Data Engineering 28 (5), 2016.
-
-    {estimator_example}
     """
 
     n_neighbors: int | None = None
@@ -108,11 +98,8 @@ def ptgp(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         Two rows are compared by the clusterings that assign both. At most 20,000 clusters in all columns together.
-    {n_clusters, n_neighbors, n_steps, n_init, max_iter, random_state, n_jobs}
-
-    {returned_labels, see_estimator}
 
     Examples
     --------

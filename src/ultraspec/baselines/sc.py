@@ -35,13 +35,10 @@ class SC(SpectralBaseline):
     are connected components of their own, because each of them becomes a cluster, and its time grows with the square
     of the number of rows.
 
-    Parameters
-    ----------
-    {n_clusters, n_neighbors, assign_labels, n_init, max_iter, random_state, n_jobs, verbose}
-
     Attributes
     ----------
-    {labels_, neighbor_sigma_, n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
+    sigma_ : float
+        Width of the Gaussian affinity: the mean distance of the rows to their nearest rows.
 
     Notes
     -----

@@ -24,17 +24,6 @@ class SEC(EnsembleBaseline):
     k-means on the base clusters of the rows. Prefer `ultraspec.USENC`: it is as fast, and its eigenvectors avoid the
     poor local optima in which the random starts of SEC end. Use SEC for comparison.
 
-    Parameters
-    ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
-    {n_init, max_iter, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, consensus_n_iter_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
-
     Notes
     -----
     An iteration takes O(M m k) time for M groups of rows that differ in their base labels, M <= N, and there are up to
@@ -47,8 +36,6 @@ class SEC(EnsembleBaseline):
     References
     ----------
     H. Liu, T. Liu, J. Wu, D. Tao, Y. Fu. "Spectral Ensemble Clustering". KDD 2015.
-
-    {estimator_example}
     """
 
     n_init: int = 20
@@ -78,11 +65,8 @@ def sec(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         The row is then placed by the other clusterings.
-    {n_clusters, n_init, max_iter, random_state, n_jobs}
-
-    {returned_labels, see_estimator, function_example}
     """
     return combine(SEC, **locals())
 

@@ -28,16 +28,8 @@ class WCT(EnsembleBaseline):
 
     Parameters
     ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
     decay : float, default=0.8
         Similarity of two rows in the most similar pair of clusters of one clustering, from 0 (which is EAC) to 1.
-    {linkage, max_pairs_bytes, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
 
     Notes
     -----
@@ -54,8 +46,6 @@ class WCT(EnsembleBaseline):
     ----------
     N. Iam-On, T. Boongoen, S. Garrett, C. Price. "A Link-Based Approach to the Cluster Ensemble Problem". IEEE
     Transactions on Pattern Analysis and Machine Intelligence 33 (12), 2011.
-
-    {estimator_example}
     """
 
     decay: float = 0.8
@@ -96,11 +86,10 @@ def wct(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         Two rows are compared by the clusterings that assign both. At most 20,000 clusters in all columns together.
-    {n_clusters, decay, linkage, max_pairs_bytes, unused_random_state, n_jobs}
-
-    {returned_labels, memory_error, see_estimator, function_example}
+    random_state : Ignored
+        Not used, because the method is deterministic. Present for a uniform interface.
     """
     return combine(WCT, **locals())
 
