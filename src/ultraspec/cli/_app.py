@@ -148,7 +148,7 @@ def predict(
     """
     _outputs.check_model(model)
     source.check()
-    target = _outputs.check_labels(output, [model, source.path], force=force)
+    target = _outputs.check_outputs({"-o": (output, _outputs.LABELS)}, [model, source.path], force=force)["-o"]
     from ultraspec.cli import predict as program
 
     program.run(model, source, target, n_jobs=n_jobs, force=force, screen=Screen(json, quiet))

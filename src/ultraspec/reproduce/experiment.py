@@ -76,16 +76,13 @@ class Experiment:
         method = next(method for method in self.methods if method.title == run.method)
         data = self._prepared[run.dataset]
         return Task(
-            data=data,
-            estimator=method.estimator,
+            data,
+            method,
             parameters={**method.fixed, **json.loads(run.parameters)},
             seed=run.seed,
             threads=self.threads,
-            combines=method.combines,
-            custom=method.custom,
             members_folder=str(self.cache / "members" / f"{data.stem}-{run.seed}"),
             module_folder=os.getcwd() if method.custom else "",
-            code=method.code,
         )
 
 
