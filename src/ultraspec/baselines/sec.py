@@ -12,7 +12,7 @@ from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._docs import document
 from ultraspec.baselines._membership_kmeans import MembershipPoints, membership_kmeans
 from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
-from ultraspec.cluster.points import Centers, Sums, Weights
+from ultraspec.cluster.points import Centers
 from ultraspec.engines.threads import ThreadEngine
 
 
@@ -76,7 +76,7 @@ class DegreePoints(MembershipPoints):
 
     Normalised cuts of B B' are k-means of the rows b(x) / w(x) with the weights w(x) = b(x).sum_y b(y), see
     `ultraspec.baselines._kmeans.WeightedPoints`. Degrees are divided by their mean: this changes no label and brings
-    the points close to 1, for float32.
+    the points close to 1, for float32. The weighted sum of b / w, of which means are taken, is the sum of b.
     """
 
     def __init__(self, clusterings: BaseClusterings) -> None:
@@ -96,10 +96,6 @@ class DegreePoints(MembershipPoints):
     def take(self, indices: npt.NDArray[np.int64]) -> Centers:
         """Return dense points at `indices`."""
         return super().take(indices) * self._scales[indices, None]
-
-    def means(self, sums: Sums, counts: Weights) -> Centers:
-        """Divide the sums of the rows b by the sums of the weights: the weighted sum of b / w is the sum of b."""
-        return (sums / np.where(counts > 0, counts, 1)[:, None]).astype(np.float32)
 
     def costs(self, centers: Centers) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the terms of |c - b / w|^2 = |c|^2 - 2 c.b / w + |b|^2 / w^2 that depend on the centre."""

@@ -44,9 +44,9 @@ class Points(ABC):
     def blocks(self) -> list[Span]:
         """Return ranges that cover all rows in order."""
 
-    @abstractmethod
     def means(self, sums: Sums, counts: Weights) -> Centers:
-        """Compute centres from sums and counts."""
+        """Compute centres: divide sums by counts."""
+        return (sums / np.where(counts > 0, counts, 1)[:, None]).astype(np.float32)
 
     @abstractmethod
     def take(self, indices: npt.NDArray[np.int64]) -> Centers:
@@ -73,10 +73,6 @@ class RowPoints(Points):
     def blocks(self) -> list[Span]:
         """Return ranges that cover all rows in order."""
         return self.rows.blocks()
-
-    def means(self, sums: Sums, counts: Weights) -> Centers:
-        """Divide sums by counts."""
-        return (sums / np.where(counts > 0, counts, 1)[:, None]).astype(np.float32)
 
     def take(self, indices: npt.NDArray[np.int64]) -> Centers:
         """Return the rows at sorted `indices`, dense."""
