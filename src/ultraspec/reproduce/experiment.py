@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ultraspec.reproduce import declarations
 from ultraspec.reproduce.dataset_cache import CachedDataset, cache_name, prepare, read_file
@@ -20,13 +20,7 @@ from ultraspec.reproduce.worker import Task, find_estimator
 from ultraspec.rows import InvalidSelection
 from ultraspec.rows.label_files import split_column
 
-
-class _Titled(Protocol):
-    @property
-    def title(self) -> str: ...
-
-
-T = TypeVar("T", bound=_Titled)
+T = TypeVar("T", bound=Dataset | Method)
 
 
 @dataclass(frozen=True)
