@@ -31,11 +31,6 @@ class ArrayInfo:
         """Whether it holds real numbers."""
         return getattr(self.dtype, "kind", "O") in "biuf"
 
-    @property
-    def is_matrix(self) -> bool:
-        """Whether it is 2-d and holds real numbers."""
-        return len(self.shape) == 2 and self.is_numeric
-
     def __str__(self) -> str:
         return f"{' x '.join(map(str, self.shape)) or 'a single value'}, {self.dtype}"
 
@@ -61,7 +56,7 @@ def choose_array(path: Path, arrays: Mapping[str, ArrayInfo], chosen: str | None
             raise ArrayNotFound(chosen, path, arrays)
         check_matrix(path, f"an array {chosen!r}", arrays[chosen])
         return chosen
-    matrices = [name for name, info in arrays.items() if info.is_matrix]
+    matrices = [name for name, info in arrays.items() if info.is_numeric and len(info.shape) == 2]
     if len(matrices) == 1:
         return matrices[0]
     if matrices:

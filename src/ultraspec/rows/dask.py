@@ -160,11 +160,8 @@ def _frame_to_array(frame: Any) -> tuple[Any, list[str] | None]:
         for part in frame.to_delayed()
     ]
     names = list(meta.columns)
-    return da.concatenate(parts, allow_unknown_chunksizes=True), names if _all_strings(names) else None
-
-
-def _all_strings(names: list[Any]) -> bool:
-    return all(isinstance(name, str) for name in names)
+    has_names = all(isinstance(name, str) for name in names)
+    return da.concatenate(parts, allow_unknown_chunksizes=True), names if has_names else None
 
 
 def _number_type(kind: Any) -> Any:
