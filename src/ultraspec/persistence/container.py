@@ -38,19 +38,24 @@ def _upgrade_1(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
     """Convert a file of the first format, whose estimators followed the paper.
 
     Parameters that it lacks had other defaults. Clusters of "representatives" and "consensus" were votes, like those of
-    "agreement". Trees of `USPEC` are dropped, because its other trees are not known.
+    "agreement", and those of `USENC` with "average" were votes, like those of "auto". Trees are dropped, because the
+    other trees are not known.
     """
     parameters, facts = header.get("parameters"), header.get("facts")
     if isinstance(parameters, dict) and isinstance(facts, dict):
         parameters = {**DEFAULTS_1, **parameters, "affinity": "paper", "n_components": None}
+        trees = {"merges", "heights", "masses"}
         if header.get("estimator") == "USENC":
             parameters.setdefault("consensus", "transfer_cut")
+            if parameters["consensus"] == "average":
+                parameters["consensus"] = "auto"
+                trees = {f"consensus.{name}" for name in trees}
         else:
             parameters.setdefault("discretize", "kmeans")
             if parameters.get("discretize") in ("representatives", "consensus"):
                 parameters["discretize"] = "agreement"
-            facts = {**facts, "agreements": None}
-            arrays = {name: array for name, array in arrays.items() if name not in ("merges", "heights", "masses")}
+        facts = {**facts, "agreements": None}
+        arrays = {name: array for name, array in arrays.items() if name not in trees}
     return {**header, "parameters": parameters, "facts": facts}, arrays
 
 

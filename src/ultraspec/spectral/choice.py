@@ -60,12 +60,15 @@ class SmallGraph:
         Affinity of the representatives.
     spectrum : Spectrum
         Its eigenvectors.
+    edges : Edges
+        Edges of its rows.
     """
 
     index: RepresentativeIndex
     sigma: float
     graph: Graph
     spectrum: Spectrum
+    edges: Edges
 
     @classmethod
     def build(
@@ -83,9 +86,10 @@ class SmallGraph:
         search = options.n_neighbors, options.neighborhood_factor, options.neighbors
         index = build_index(R, *search, rows.n_rows, rows.sparse, rngs[1], engine)
         edges = connect(rows, index, engine, affinity=options.affinity, warn=False)  # numbers of rows are of a sample
+        assert isinstance(edges, Edges)
         graph = reduce_graph(edges, rows, len(R), engine, options.row_power)
         spectrum = transfer_cut(graph, n_vectors, options.regularization, index.representatives, engine)
-        return cls(index, edges.sigma, graph, spectrum)
+        return cls(index, edges.sigma, graph, spectrum, edges)
 
 
 @dataclass(frozen=True)
@@ -135,11 +139,12 @@ class Choice:
         """Divide the representatives of the first graph into clusters.
 
         Return the clusters of the candidate with the largest agreement, and the agreements of all, the largest first.
-        Of equal ones, trees come before k-means.
+        Of equal ones, trees come before k-means. Without other graphs, the candidates judge each other.
         """
         groups = {name: cut(self.own.hierarchy, n_clusters, engine) for name, cut in CANDIDATES.items()}
-        others = [labels for judge in self.judges for labels in judge.label_all(n_clusters, engine)]
-        agreements = {name: agreement(self.own.label(each), others) for name, each in groups.items()}
+        labels = {name: self.own.label(each) for name, each in groups.items()}
+        others = [each for judge in self.judges for each in judge.label_all(n_clusters, engine)]
+        agreements = {name: agreement(each, others or list(labels.values())) for name, each in labels.items()}
         ranked = rank(agreements)
         chosen = groups[next(iter(ranked))]
         warn_of_few_clusters(chosen, n_clusters)
@@ -244,9 +249,7 @@ def run_pilot(
     engine : ThreadEngine
         Runs the passes.
     """
-    asked = COARSE if options.n_representatives == "auto" else min(COARSE, options.n_representatives)
-    asked = max(asked, min(JUDGE_REPRESENTATIVES_PER_CLUSTER * n_clusters, FINE))
-    p = count_representatives(pool.n_rows, asked, n_clusters, options.n_neighbors)
+    p = coarse_representatives(pool.n_rows, n_clusters, options)
     seeds = seed.spawn(1 + n_judges + FURTHER_JUDGES)
     common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, np.random.default_rng(seeds[0])))
     alone = engine.within(MemberReporter(engine.reporter), alone=True)  # graphs are counted, not their passes
@@ -258,15 +261,28 @@ def run_pilot(
         return Judge(hierarchy, new_edges(common, graph.index, graph.sigma))
 
     judges = engine.map(build, seeds[1 : n_judges + 1])
-    consent = _consent(judges, n_clusters, engine)
+    consent = agreement_of_judges(judges, n_clusters, engine)
     if consent < IN_DISPUTE:
         judges += engine.map(build, seeds[n_judges + 1 :])
-    if options.n_representatives == "auto":
-        may_be_finer = pool.n_features > FEW_FEATURES and consent < IN_AGREEMENT
-        p = auto_representatives(judges, p, n_rows, n_clusters, may_be_finer=may_be_finer)
-    else:
-        p = count_representatives(n_rows, options.n_representatives, n_clusters, options.n_neighbors)
+    may_be_finer = pool.n_features > FEW_FEATURES and consent < IN_AGREEMENT
+    p = fine_representatives(judges, p, n_rows, n_clusters, options, may_be_finer=may_be_finer)
     return Pilot(p, judges, common)
+
+
+def coarse_representatives(n_rows: int, n_clusters: int, options: GraphOptions) -> int:
+    """Return the number of representatives of a graph of `n_rows` sampled rows."""
+    asked = COARSE if options.n_representatives == "auto" else min(COARSE, options.n_representatives)
+    asked = max(asked, min(JUDGE_REPRESENTATIVES_PER_CLUSTER * n_clusters, FINE))
+    return count_representatives(n_rows, asked, n_clusters, options.n_neighbors)
+
+
+def fine_representatives(
+    judges: Sequence[Judge], p: int, n_rows: int, n_clusters: int, options: GraphOptions, *, may_be_finer: bool
+) -> int:
+    """Return the number of representatives of the graph of all rows, given coarse graphs with `p` of them."""
+    if options.n_representatives == "auto":
+        return auto_representatives(judges, p, n_rows, n_clusters, may_be_finer=may_be_finer)
+    return count_representatives(n_rows, options.n_representatives, n_clusters, options.n_neighbors)
 
 
 def auto_representatives(judges: Sequence[Judge], p: int, n_rows: int, n_clusters: int, *, may_be_finer: bool) -> int:
@@ -284,7 +300,7 @@ def auto_representatives(judges: Sequence[Judge], p: int, n_rows: int, n_cluster
     return max(p, min(REPRESENTATIVES_PER_CLUSTER * n_clusters, FINE, n_rows // 3))
 
 
-def _consent(judges: Sequence[Judge], n_clusters: int, engine: ThreadEngine) -> float:
+def agreement_of_judges(judges: Sequence[Judge], n_clusters: int, engine: ThreadEngine) -> float:
     """Return the agreement of that clustering of the first graph which agrees most with those of the others."""
     first, *others = (judge.label_all(n_clusters, engine) for judge in judges)
     rest = [labels for each in others for labels in each] or first
