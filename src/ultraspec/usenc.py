@@ -91,9 +91,10 @@ class USENC(RowEstimator):
     checkpoint : str or path, default=None
         Folder for intermediate results, from which an interrupted fit is resumed. It is new, or belongs to an
         unfinished fit of the same data with the same parameters; URLs of fsspec are accepted. Finished members are
-        stored there (their model, and for consensus="transfer_cut" a byte per row): a fit that was killed continues with them and gives the same
-        labels. `n_estimators`, `n_init`, `max_iter`, `n_jobs`, `verbose` and, with consensus="transfer_cut" if
-        `base_clusters` is not reduced, `n_clusters` may differ: members can be added, or combined in another way. With random_state=None the seed of the folder is used. The folder is not deleted.
+        stored there (their model, and with consensus="transfer_cut" a byte per row): a fit that was killed continues
+        with them and gives the same labels. `n_estimators`, `n_init`, `max_iter`, `n_jobs` and `verbose` may differ:
+        members can be added. With consensus="transfer_cut", `n_clusters` may differ, too, if `base_clusters` is not
+        reduced. With random_state=None the seed of the folder is used. The folder is not deleted.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the random numbers. The same integer gives the same labels, for any `n_jobs`.
     n_jobs : int or None, default=None

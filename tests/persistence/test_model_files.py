@@ -259,7 +259,7 @@ GOLDEN_1 = {
     "golden-uspec": "kmeans",
     "golden-uspec-consensus": "agreement",
     "golden-usenc": "transfer_cut",
-    "golden-usenc-average": "average",
+    "golden-usenc-average": "auto",
 }
 
 
@@ -439,7 +439,7 @@ def test_parameters_of_later_releases_have_their_defaults(saved):
     assert load(saved).n_init == USPEC().n_init
 
 
-@pytest.mark.parametrize(("kind", "name"), [("auto", "discretize"), ("average", "consensus")])
+@pytest.mark.parametrize(("kind", "name"), [("auto", "discretize"), ("ensemble", "consensus")])
 def test_the_parameter_of_the_clusters_may_be_missing(kind, name, path):
     save(fitted(kind), path)
     rewrite(path, parameters=lambda p: p.pop(name))

@@ -1,8 +1,9 @@
 """Members of the ensemble (paper, section 3.2.1): U-SPEC models with different numbers of clusters.
 
-These are the members of the paper, for the transfer cut; `ultraspec.ensemble.graphs` has those of the default. Every member has its own seed, which determines its number of clusters, its representatives and its labels. So members
-may run in parallel or one after another, and a killed run may continue where it stopped. All members share one
-`Preprocessor`: rows are checked once and, if they are small, preprocessed once.
+These are the members of the paper, for the transfer cut; `ultraspec.ensemble.graphs` has those of the default. Every
+member has its own seed, which determines its number of clusters, its representatives and its labels. So members may run
+in parallel or one after another, and a killed run may continue where it stopped. All members share one `Preprocessor`:
+rows are checked once and, if they are small, preprocessed once.
 """
 
 from __future__ import annotations
