@@ -70,8 +70,8 @@ class CrossAgreement(ConsensusMethod):
         engine: ThreadEngine,
     ) -> CrossAgreement:
         """Let the members judge the first one."""
-        judges = judges_of(members.models)
-        if not judges:
+        first = members.models[0]
+        if first.choice is None:
             raise ValueError("The members of this model have no trees. Fit again with consensus='auto'.")
         edges = members.edges
         if edges is None:
@@ -80,11 +80,11 @@ class CrossAgreement(ConsensusMethod):
                     "This model does not hold the rows that vote: it came from a file, is a copy, or combined its "
                     "members in another way. Call cut(n_clusters, X)."
                 )
-            first = members.models[0]
             edges = find_edges(members.rows, first.index, first.sigma, engine)
         if isinstance(edges, LazyEdges):
             edges = edges.without_ids()
-        return cls(members.without_rows(), edges, Choice(judges[0], judges[1:]), regularization)
+        judges = [judge.meet(first.index) for judge in judges_of(members.models[1:])]
+        return cls(members.without_rows(), edges, Choice(first.choice.own, judges), regularization)
 
     @classmethod
     def restore(
@@ -108,8 +108,8 @@ class CrossAgreement(ConsensusMethod):
         spectrum = first.partition.spectrum
         if n_clusters == "auto":
             n_clusters = choose_by_eigengap(spectrum.eigenvalues, self.regularization)
-        groups, agreements = engine.apply(self.choice.choose, int(n_clusters))
-        partition: Partition = VotePartition(spectrum, groups, int(groups.max()) + 1)
+        chosen = engine.apply(self.choice.choose, int(n_clusters))
+        partition: Partition = VotePartition(spectrum, chosen.groups, int(chosen.groups.max()) + 1, trust=chosen.trust)
         partition, labels = label_rows(self.edges, partition, engine)
         votes = count_votes(
             self.members,
@@ -121,7 +121,7 @@ class CrossAgreement(ConsensusMethod):
         )
         majority = votes.argmax(axis=0).astype(np.int32)
         confidence = self._confidence(labels, majority, engine)
-        return Consensus(partition, labels, confidence, majority, 0, agreements)
+        return Consensus(partition, labels, confidence, majority, 0, chosen.agreements)
 
     def _confidence(self, labels: Labels, majority: Labels, engine: ThreadEngine) -> Any:
         """Return the share of members that support the label of each fitted row; None if rows are on a cluster."""

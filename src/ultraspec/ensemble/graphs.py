@@ -8,7 +8,7 @@ its representatives, by which rows are labelled in one pass. The first ones have
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -189,7 +189,7 @@ def _choose_representatives(
 
 def judges_of(models: Sequence[Model]) -> list[Judge]:
     """Return the graphs of members that have trees."""
-    return [model.choice.own for model in models if model.choice is not None]
+    return [replace(model.choice.own, index=model.index) for model in models if model.choice is not None]
 
 
 def _restore(rows: Rows, arrays: Arrays) -> Model:

@@ -22,7 +22,7 @@ from ultraspec.spectral.model_checks import InvalidModel, shown
 from ultraspec.storage.atomic import digest
 
 FORMAT = "ultraspec model"
-VERSION = 2
+VERSION = 3
 KEY = "ultraspec"  # key of the header in the metadata
 MOST_HEADER = 2**25  # characters, enough for the names of some hundred thousand features
 MOST_BYTES = 2**36  # of a file
@@ -31,6 +31,7 @@ TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64,
 Header = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]
 
+TREE = ("merges", "heights", "masses")  # arrays of the tree of a removed option
 DEFAULTS_1 = {"n_representatives": 1000, "neighbors": "approx"}  # of the first format, where they differ from today's
 
 
@@ -38,29 +39,37 @@ def _upgrade_1(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
     """Convert a file of the first format, whose estimators followed the paper.
 
     Parameters that it lacks had other defaults. Clusters of "representatives" and "consensus" were votes, like those of
-    "agreement", and those of `USENC` with "average" were votes, like those of "auto". Trees are dropped, because the
-    other trees are not known.
+    "agreement". Trees of `USPEC` are dropped, because its other trees are not known.
     """
     parameters, facts = header.get("parameters"), header.get("facts")
     if isinstance(parameters, dict) and isinstance(facts, dict):
         parameters = {**DEFAULTS_1, **parameters, "affinity": "paper", "n_components": None}
-        trees = {"merges", "heights", "masses"}
         if header.get("estimator") == "USENC":
             parameters.setdefault("consensus", "transfer_cut")
-            if parameters["consensus"] == "average":
-                parameters["consensus"] = "auto"
-                trees = {f"consensus.{name}" for name in trees}
         else:
             parameters.setdefault("discretize", "kmeans")
             if parameters.get("discretize") in ("representatives", "consensus"):
                 parameters["discretize"] = "agreement"
-        facts = {**facts, "agreements": None}
-        arrays = {name: array for name, array in arrays.items() if name not in trees}
+            arrays = {name: array for name, array in arrays.items() if name not in TREE}
+    return {**header, "parameters": parameters, "facts": facts}, arrays
+
+
+def _upgrade_2(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
+    """Convert a file of the second format, which knew neither layers nor outlier scores.
+
+    Clusters of `USENC` with "average" were votes, like those of "auto"; their tree is dropped.
+    """
+    parameters, facts = header.get("parameters"), header.get("facts")
+    if isinstance(facts, dict):
+        facts = {"layers": None, "agreements": None, **facts}
+    if isinstance(parameters, dict) and parameters.get("consensus") == "average":
+        parameters = {**parameters, "consensus": "auto"}
+        arrays = {name: array for name, array in arrays.items() if name.removeprefix("consensus.") not in TREE}
     return {**header, "parameters": parameters, "facts": facts}, arrays
 
 
 # Functions that convert header and arrays from a version to the next. Files of these versions can be read.
-UPGRADES: dict[int, Callable[[Header, Arrays], tuple[Header, Arrays]]] = {1: _upgrade_1}
+UPGRADES: dict[int, Callable[[Header, Arrays], tuple[Header, Arrays]]] = {1: _upgrade_1, 2: _upgrade_2}
 
 # First bytes of other kinds of files, and what to say if a user passes one.
 OTHERS = {
