@@ -589,7 +589,7 @@ def loaded(name):
         changed = DROPPED.get(name, {})
         has_tree = bool(changed)
         parameters = {**old[0]["parameters"], **UPGRADED, **changed}
-        assert (old[0]["version"], new[0]["version"]) == (1, 2)
+        assert (old[0]["version"], new[0]["version"]) == (1, 3)
         assert parameters == {n: new[0]["parameters"][n] for n in parameters}
         assert old[0]["facts"] == {n: new[0]["facts"][n] for n in old[0]["facts"]}
         prefix = "" if isinstance(model, USPEC) else "consensus."

@@ -272,7 +272,7 @@ def test_all_kinds_of_format_1_are_converted(name, path):
     rows = np.random.default_rng(0).normal(size=(200, model.n_features_in_))
     assert set(model.predict(rows)) <= set(range(model.n_clusters_))
     save(model, path)
-    assert parts(path)[0]["version"] == 2
+    assert parts(path)[0]["version"] == 3
     same(model, load(path), rows)
 
 
