@@ -42,6 +42,7 @@ VERY_WELL_CONNECTED = 0.78  # a fine graph pays if it is below; otherwise it fal
 IN_AGREEMENT = 0.95  # coarse graphs that agree so much need no finer one
 IN_DISPUTE = 0.85  # judges that agree less call in others
 FURTHER_JUDGES = 2
+LEAST_AGREEMENT = 0.01  # of a clustering that judges rows, so that some always count
 REPRESENTATIVES_PER_CLUSTER = 10  # of the graph whose clusters are reported, and fewer of the others
 JUDGE_REPRESENTATIVES_PER_CLUSTER = 4
 
@@ -208,19 +209,24 @@ class Choice:
     def _trust(self, groups: Labels, others: Sequence[tuple[Judge, Labels]]) -> npt.NDArray[np.float32] | None:
         """Return the mean over clusterings of how alike the clusters of a representative are, in this and the other.
 
-        Two clusters are as alike as their Jaccard index on the common rows says.
+        Two clusters are as alike as their Jaccard index on the common rows says. Clusterings count by the square of
+        their agreement with this one: one that errs alone says little about rows.
         """
         if not others or any(judge.nearest is None for judge, _ in others):
             return None
         labels = self.own.label(groups).astype(np.int64)
         total = np.zeros(len(groups))
+        weight = 0.0
         for judge, other_groups in others:
             k = int(other_groups.max()) + 1
-            counts = np.bincount(labels * k + judge.label(other_groups), minlength=(int(groups.max()) + 1) * k)
+            other_labels = judge.label(other_groups)
+            counts = np.bincount(labels * k + other_labels, minlength=(int(groups.max()) + 1) * k)
             table = counts.reshape(-1, k)
             unions = table.sum(axis=1)[:, None] + table.sum(axis=0) - table
-            total += (table / np.maximum(unions, 1))[groups, other_groups[judge.nearest]]
-        return (total / len(others)).astype(np.float32)
+            share = max(metrics.ari(labels, other_labels), LEAST_AGREEMENT) ** 2
+            total += share * (table / np.maximum(unions, 1))[groups, other_groups[judge.nearest]]
+            weight += share
+        return (total / weight).astype(np.float32)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state but for the spectrum of the first graph as arrays, for files."""

@@ -41,8 +41,7 @@ def scores_of_edges(edges: Edges, spreads: Scores) -> Scores:
     """Return the outlier scores of rows, given edges with squared distances: from 0 to 1, most are near 0."""
     ratios = np.empty(len(edges), dtype=np.float32)
     relative_distances(edges.ids, edges.weights, spreads, ratios)
-    scores: Scores = np.float32(1.0) - np.float32(1.0) / np.maximum(ratios, np.float32(1.0))
-    return scores
+    return (1.0 - 1.0 / np.maximum(ratios, 1.0)).astype(np.float32)
 
 
 def score_stored(edges: Edges, spreads: Scores, engine: ThreadEngine) -> Scores:
