@@ -230,7 +230,7 @@ def fill(value, at=0):
 
 
 HEADERS = {
-    "future": (put("version", 3), "written by ultraspec 0.1.0, format 3; this is .*, which reads format 2: upgrade"),
+    "future": (put("version", 9), "written by ultraspec 0.1.0, format 9; this is .*, which reads format 3: upgrade"),
     "past": (put("version", 0), "no valid version: format 0"),
     "true": (put("version", True), "no valid version"),
     "fraction": (put("version", 1.0), "no valid version"),
@@ -253,8 +253,8 @@ def test_altered_headers(case, saved):
 
 
 def test_names_of_other_writers_do_not_reach_the_screen(saved):
-    rewrite(saved, header=lambda header: header.update(version=3, library="\x1b[2J9"))
-    refused(saved, r"written by ultraspec '\\x1b\[2J9', format 3")
+    rewrite(saved, header=lambda header: header.update(version=9, library="\x1b[2J9"))
+    refused(saved, r"written by ultraspec '\\x1b\[2J9', format 9")
 
 
 PARAMETER_CHANGES = {

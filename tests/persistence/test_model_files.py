@@ -618,11 +618,12 @@ def test_older_formats_are_upgraded(monkeypatch, model, saved):
 
     def upgrade(header, arrays):
         header["facts"]["n_iter"] += 100
-        return {**header, "version": 3}, arrays
+        return {**header, "version": today + 1}, arrays
 
-    monkeypatch.setattr(container, "VERSION", 3)
-    refused(saved, "format 2, which ultraspec .* no longer reads: load it with an older release")
-    monkeypatch.setitem(container.UPGRADES, 2, upgrade)
+    today = container.VERSION
+    monkeypatch.setattr(container, "VERSION", today + 1)
+    refused(saved, f"format {today}, which ultraspec .* no longer reads: load it with an older release")
+    monkeypatch.setitem(container.UPGRADES, today, upgrade)
     assert load(saved).n_iter_ == model.n_iter_ + 100
 
 
