@@ -17,11 +17,13 @@ import numpy.typing as npt
 from ultraspec._checks import warn_user
 from ultraspec.cluster.points import Labels
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.ensemble.members import label_members
+from ultraspec.ensemble.members import MemberOptions, label_members
 from ultraspec.rows import Block, Rows
+from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.partition import Partition
+from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,14 @@ class Ensemble:
         Labels of the fitted rows; None if these are on a cluster.
     rows : Rows or None
         The fitted rows, preprocessed, if they are at hand.
+    edges : Edges, LazyEdges or None
+        Edges of the fitted rows to the first member's representatives, if they are at hand.
     """
 
     models: list[Model]
     base_labels: Any
     rows: Rows | None
+    edges: Edges | LazyEdges | None = None
 
     @property
     def sizes(self) -> list[int]:
@@ -54,7 +59,7 @@ class Ensemble:
 
     def without_rows(self) -> Ensemble:
         """Return a copy without the rows, unless these are on a cluster, where holding them costs nothing."""
-        return self if self.base_labels is None else replace(self, rows=None)
+        return replace(self, edges=None, rows=self.rows if self.base_labels is None else None)
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,8 @@ class Consensus:
         Label of most rows of each base cluster; base clusters are numbered through all members.
     n_iter : int
         Iterations of k-means.
+    agreements : dict of str to float, or None
+        Agreement of each candidate with the other members, the largest first, if one was chosen by it.
     """
 
     partition: Partition
@@ -80,6 +87,7 @@ class Consensus:
     confidence: npt.NDArray[np.float32] | None
     majority: Labels
     n_iter: int
+    agreements: dict[str, float] | None = None
 
 
 class ConsensusMethod(ABC):
@@ -87,11 +95,27 @@ class ConsensusMethod(ABC):
 
     Attributes
     ----------
-    has_tree : bool
-        Whether clusters are a cut of a tree of the first member's representatives, and rows vote.
+    votes : bool
+        Whether clusters are groups of the first member's representatives, and rows vote.
+    needs_n_clusters : bool
+        Whether members depend on the number of clusters that will be asked for.
     """
 
-    has_tree: ClassVar[bool] = False
+    votes: ClassVar[bool] = False
+    needs_n_clusters: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def generate(
+        cls,
+        rows: Rows,
+        options: MemberOptions,
+        n_members: int,
+        seed: np.random.SeedSequence,
+        checkpoint: Checkpoint | NoCheckpoint,
+        engine: ThreadEngine,
+    ) -> Ensemble:
+        """Generate the members that this method combines, and label the rows by them."""
 
     @classmethod
     @abstractmethod

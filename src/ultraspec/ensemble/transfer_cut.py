@@ -18,14 +18,16 @@ from ultraspec.cluster.points import Labels
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble import microclusters
 from ultraspec.ensemble.consensus import Consensus, ConsensusMethod, Ensemble, support
+from ultraspec.ensemble.members import MemberOptions, generate_members
 from ultraspec.ensemble.microclusters import Microclusters
-from ultraspec.rows import cut_span
+from ultraspec.rows import Rows, cut_span
 from ultraspec.spectral import embedding
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.n_clusters import choose_by_eigengap
 from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.partition import CenterPartition, Partition
 from ultraspec.spectral.transfer_cut import KEPT_VECTORS, Graph, Spectrum, sum_graph, transfer_cut
+from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
 
 MOST_COLUMNS = 20_000  # base clusters in all: the matrix between them would take 3.2 GB
 BLOCK_ROWS = 8192
@@ -37,6 +39,20 @@ class TransferCut(ConsensusMethod):
 
     micro: Microclusters
     graph: ConsensusGraph
+
+    @classmethod
+    def generate(
+        cls,
+        rows: Rows,
+        options: MemberOptions,
+        n_members: int,
+        seed: np.random.SeedSequence,
+        checkpoint: Checkpoint | NoCheckpoint,
+        engine: ThreadEngine,
+    ) -> Ensemble:
+        """Generate the members of the paper."""
+        models, labels = generate_members(rows, options, seed.spawn(n_members), checkpoint, engine)
+        return Ensemble(models, labels, rows)
 
     @classmethod
     def build(

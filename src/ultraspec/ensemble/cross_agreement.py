@@ -1,36 +1,34 @@
-"""Consensus by average linkage of the first member's representatives.
+"""Consensus by cross-agreement: of the ways to divide the first member, the one that the other members agree with.
 
-The labels of all members move to the representatives of the first member: each representative gets the cluster that
-most of the weight of its rows is in. Average linkage joins representatives that many members put into one small
-cluster, and rows vote. It costs O(N m K) and one tree, whatever the number of clusters.
+The first member is divided by each candidate of `ultraspec.spectral.candidates`, and so are the others, which judge:
+the clustering is taken that agrees most with all of theirs. Rows vote by their edges to the first member's
+representatives. It costs O(N m K) and one choice, whatever the number of clusters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 
-from ultraspec._checks import warn_user
 from ultraspec._kernels import agreement as kernels
-from ultraspec.cluster.linkage import Tree, agglomerate
 from ultraspec.cluster.points import Labels
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.consensus import Consensus, ConsensusMethod, Ensemble
-from ultraspec.ensemble.members import first_columns
-from ultraspec.rows import Block, Span
+from ultraspec.ensemble.graphs import generate_graphs, judges_of
+from ultraspec.ensemble.members import MemberOptions, first_columns
+from ultraspec.rows import Block, Rows, Span
+from ultraspec.spectral.choice import Choice
 from ultraspec.spectral.edges import Edges, LazyEdges, find_edges
-from ultraspec.spectral.labelings import co_association, degree_shares
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.n_clusters import choose_by_eigengap
 from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.partition import Partition, VotePartition, embed_all, label_rows
-from ultraspec.spectral.transfer_cut import Spectrum
+from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
 from ultraspec.storage.spool import as_array
 
 VOTES_VALUES = 2**22  # approximate size of all partial results together
@@ -39,15 +37,29 @@ Votes = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class AverageLinkage(ConsensusMethod):
-    """Average linkage of the first member's representatives; rows vote by their edges to these."""
+class CrossAgreement(ConsensusMethod):
+    """Choice between the candidates of the first member; rows vote by their edges to its representatives."""
 
-    has_tree: ClassVar[bool] = True
+    needs_n_clusters: ClassVar[bool] = True
+    votes: ClassVar[bool] = True
 
     members: Ensemble
     edges: Edges | LazyEdges
-    tree: Tree
+    choice: Choice
     regularization: float
+
+    @classmethod
+    def generate(
+        cls,
+        rows: Rows,
+        options: MemberOptions,
+        n_members: int,
+        seed: np.random.SeedSequence,
+        checkpoint: Checkpoint | NoCheckpoint,
+        engine: ThreadEngine,
+    ) -> Ensemble:
+        """Generate members that are graphs with trees."""
+        return generate_graphs(rows, options, n_members, seed, checkpoint, engine)
 
     @classmethod
     def build(
@@ -56,33 +68,34 @@ class AverageLinkage(ConsensusMethod):
         n_clusters: int | Literal["auto"],  # noqa: ARG003
         regularization: float,
         engine: ThreadEngine,
-    ) -> AverageLinkage:
-        """Find the edges of all rows to the first member's representatives, and build the tree of these."""
-        edges = cls._edges(members, engine)
-        spectrum = members.models[0].partition.spectrum
-        p = len(spectrum.vectors)
-        votes = count_votes(members, edges, members.models[0].edges, p, edges.blocks(), engine)
-        tree = tree_of_members(spectrum, votes, members.sizes)
-        return cls(members.without_rows(), edges, tree, regularization)
+    ) -> CrossAgreement:
+        """Let the members judge the first one."""
+        first = members.models[0]
+        if first.choice is None:
+            raise ValueError("The members of this model have no trees. Fit again with consensus='auto'.")
+        edges = members.edges
+        if edges is None:
+            if members.rows is None:
+                raise ValueError(
+                    "This model does not hold the rows that vote: it came from a file, is a copy, or combined its "
+                    "members in another way. Call cut(n_clusters, X)."
+                )
+            edges = find_edges(members.rows, first.index, first.sigma, engine)
+        if isinstance(edges, LazyEdges):
+            edges = edges.without_ids()
+        judges = [judge.meet(first.index) for judge in judges_of(members.models[1:])]
+        return cls(members.without_rows(), edges, Choice(first.choice.own, judges), regularization)
 
     @classmethod
     def restore(
-        cls, members: Ensemble, partition: Partition, regularization: float, engine: ThreadEngine
-    ) -> AverageLinkage:
-        """Restore the consensus with a tree that was built before."""
-        assert isinstance(partition, VotePartition)
-        assert partition.tree is not None
-        return cls(members.without_rows(), cls._edges(members, engine), partition.tree, regularization)
-
-    @staticmethod
-    def _edges(members: Ensemble, engine: ThreadEngine) -> Edges | LazyEdges:
-        if members.rows is None:
-            raise ValueError(
-                "This model does not hold the rows that vote: it came from a file, is a copy, or combined its members "
-                "in another way. Call cut(n_clusters, X)."
-            )
-        first = members.models[0]
-        return find_edges(members.rows, first.index, first.sigma, engine)
+        cls,
+        members: Ensemble,
+        partition: Partition,  # noqa: ARG003
+        regularization: float,
+        engine: ThreadEngine,
+    ) -> CrossAgreement:
+        """Restore the consensus, whose choice is stored with the members."""
+        return cls.build(members, 1, regularization, engine)
 
     def cut(
         self,
@@ -90,12 +103,13 @@ class AverageLinkage(ConsensusMethod):
         options: LabelOptions,  # noqa: ARG002
         engine: ThreadEngine,
     ) -> Consensus:
-        """Cut the tree, which is deterministic."""
+        """Choose between the candidates, which is deterministic."""
         first = self.members.models[0]
         spectrum = first.partition.spectrum
         if n_clusters == "auto":
             n_clusters = choose_by_eigengap(spectrum.eigenvalues, self.regularization)
-        partition: Partition = VotePartition(spectrum, *cut_tree(self.tree, int(n_clusters)), self.tree)
+        chosen = engine.apply(self.choice.choose, int(n_clusters))
+        partition: Partition = VotePartition(spectrum, chosen.groups, int(chosen.groups.max()) + 1, trust=chosen.trust)
         partition, labels = label_rows(self.edges, partition, engine)
         votes = count_votes(
             self.members,
@@ -106,7 +120,8 @@ class AverageLinkage(ConsensusMethod):
             engine,
         )
         majority = votes.argmax(axis=0).astype(np.int32)
-        return Consensus(partition, labels, self._confidence(labels, majority, engine), majority, 1)
+        confidence = self._confidence(labels, majority, engine)
+        return Consensus(partition, labels, confidence, majority, 0, chosen.agreements)
 
     def _confidence(self, labels: Labels, majority: Labels, engine: ThreadEngine) -> Any:
         """Return the share of members that support the label of each fitted row; None if rows are on a cluster."""
@@ -127,44 +142,6 @@ class AverageLinkage(ConsensusMethod):
     def embed(self, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
         """Embed the fitted rows by the graph of the first member."""
         return embed_all(self.edges, partition, engine)
-
-
-def tree_of_members(spectrum: Spectrum, votes: Votes, sizes: Sequence[int]) -> Tree:
-    """Build the tree of the first member's representatives.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-        Eigenvectors of the first member.
-    votes : ndarray of shape (p, sum of sizes), float64
-        Weight of the rows of each representative in each cluster of each member.
-    sizes : sequence of int
-        Number of clusters of each member.
-    """
-    p = len(spectrum.vectors)
-    used = np.flatnonzero(votes.any(axis=1))
-    if used.size < p:  # representatives without rows follow the one that they have their vector from
-        unit = spectrum.unit_rows(spectrum.vectors.shape[1])
-        unused = np.setdiff1d(np.arange(p), used)
-        votes[unused] = votes[used[(unit[unused] @ unit[used].T).argmax(axis=1)]]
-    labelings = [part.argmax(axis=1).astype(np.int32) for part in np.split(votes, np.cumsum(sizes)[:-1], axis=1)]
-    weights = degree_shares(spectrum)
-    return agglomerate(co_association(labelings, weights), weights, similarity=True, overwrite=True)
-
-
-def cut_tree(tree: Tree, k: int) -> tuple[Labels, int]:
-    """Cut a tree into `k` clusters; return labels of the leaves and the number of clusters.
-
-    Warn and return one cluster per leaf if there are fewer leaves than `k`.
-    """
-    if k > tree.n_leaves:
-        warn_user(
-            f"Found {tree.n_leaves} clusters instead of {k}: there are only {tree.n_leaves} representatives. X may "
-            "have too few distinct rows; otherwise raise n_representatives.",
-            ConvergenceWarning,
-        )
-        k = tree.n_leaves
-    return tree.cut(k), k
 
 
 def count_votes(
