@@ -42,7 +42,8 @@ def uspec(
     adata : AnnData
         Annotated data. A view is copied before it is written to, as always in AnnData.
     n_clusters : int or "auto"
-        Number of clusters. "auto" chooses it at the largest eigengap, or from a merge tree if none is clear.
+        Number of clusters. "auto" takes the number at which graphs of disjoint halves of the rows agree most; one
+        cluster means that no structure was found.
     use_rep : str or None, default="X_pca"
         Key of ``adata.obsm``. "X" and None mean ``adata.X``, which may be sparse.
     key_added : str, default="uspec"
@@ -110,14 +111,15 @@ def usenc(
 ) -> Any:
     """Cluster the observations of an AnnData by U-SENC, an ensemble of U-SPEC clusterings.
 
-    Takes several times as long as `uspec`. The confidence shows where the members of the ensemble disagree.
+    Takes several times as long as `uspec`. The confidence is low where other members do not find the same clusters.
 
     Parameters
     ----------
     adata : AnnData
         Annotated data. A view is copied before it is written to, as always in AnnData.
     n_clusters : int or "auto"
-        Number of clusters. "auto" chooses it by the largest eigengap of the consensus.
+        Number of clusters. "auto" takes the number at which graphs of disjoint halves of the rows agree most; one
+        cluster means that no structure was found.
     use_rep : str or None, default="X_pca"
         Key of ``adata.obsm``. "X" and None mean ``adata.X``, which may be sparse.
     key_added : str, default="usenc"
@@ -137,7 +139,8 @@ def usenc(
         ``.obs[key_added]``
             Cluster of each observation, categorical: "0", "1", ...
         ``.obs[key_added + "_confidence"]``
-            Share of the members that support the label, float32. Low at the borders of clusters.
+            How far other members keep the observation with its cluster, float32. Low at the borders of clusters, and
+            for clusters that other members do not find.
         ``.obsm["X_" + key_added]``
             Embedding of the consensus, float32, in which clusters are compact. Rows have unit length.
         ``.uns[key_added]``
