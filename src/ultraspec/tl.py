@@ -66,7 +66,7 @@ def uspec(
             Spectral embedding, float32, in which clusters are compact. Rows have unit length.
         ``.uns[key_added]``
             ``"params"``, the parameters that repeat the call; ``"n_clusters"``, the number of clusters;
-            ``"eigenvalues"``, whose largest gap suggests a number of clusters; ``"sigma"``, the width of the affinity.
+            ``"eigenvalues"`` of the graph; ``"sigma"``, the width of the affinity.
 
         ``.uns[key_added + "_colors"]`` is deleted if it has colours for another number of clusters.
 
@@ -145,7 +145,7 @@ def usenc(
             Embedding of the consensus, float32, in which clusters are compact. Rows have unit length.
         ``.uns[key_added]``
             ``"params"``, the parameters that repeat the call; ``"n_clusters"``, the number of clusters;
-            ``"eigenvalues"``, whose largest gap suggests a number of clusters.
+            ``"eigenvalues"`` of the graph.
 
         ``.uns[key_added + "_colors"]`` is deleted if it has colours for another number of clusters.
 
