@@ -34,7 +34,7 @@ from ultraspec.spectral.layers import find_layers, warn_of_no_structure
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.neighbors import build_index
 from ultraspec.spectral.options import PAPER_GRAPH, GraphOptions, LabelOptions
-from ultraspec.spectral.outliers import representative_spreads, score_quantiles, score_stored
+from ultraspec.spectral.outliers import distances_of_edges, map_stored, score_quantiles, scores_of_edges
 from ultraspec.spectral.partition import Partition, VotePartition, label_rows
 from ultraspec.spectral.preprocess import PreparedRows, Preprocessor, prepare_rows
 from ultraspec.spectral.representatives import count_representatives, select_representatives
@@ -358,9 +358,9 @@ class USPEC(RowEstimator):
 
             with phase("graph"):  # section 3.1.3, the graph of the representatives
                 p = len(index.representatives)
-                scores = None
-                if isinstance(edges, Edges):  # while their weights are distances
-                    scores = score_stored(edges, representative_spreads(index), engine)
+                distances = None
+                if isinstance(edges, Edges):  # while their weights are squared distances
+                    distances = map_stored(edges, lambda part, _: distances_of_edges(part), engine)
                 graph = checkpoint.run(
                     "graph",
                     reduce_graph,
@@ -385,6 +385,7 @@ class USPEC(RowEstimator):
                 partition, labels = label_rows(edges, division.partition, engine)
         warn_of_components(graph.component_sizes(), n_clusters, options, p)
         model = Model(index, edges.sigma, partition, choice)
+        scores = self._score_outliers(model, edges, distances) if sample is None else None
         quantiles = score_quantiles(prepared, model.outlier_scores, scores)
         if isinstance(edges, LazyEdges):
             edges = edges.without_ids()
@@ -398,7 +399,7 @@ class USPEC(RowEstimator):
             agreements=division.agreements,
             layers=layers,
             outlier_quantiles=quantiles,
-            outlier_scores=scores if sample is None else None,
+            outlier_scores=scores,
         )
         self._finish_fit(state, rows, engine.reporter)
         self.labels_ = self._map_rows(rows, model.label, np.int32) if rows.remote else labels
@@ -421,6 +422,16 @@ class USPEC(RowEstimator):
         n_judges = self.n_graphs - 1
         pool = sample_pool(prepared, seed)
         return engine.apply(run_pilot, pool, prepared.n_rows, n_clusters, n_judges, options, seed, panel)
+
+    def _score_outliers(
+        self, model: Model, edges: Edges | LazyEdges, distances: npt.NDArray[np.float32] | None
+    ) -> npt.NDArray[np.float32] | None:
+        """Return the outlier scores of the fitted rows, given their mean distances; None if edges are not stored."""
+        if distances is None or not isinstance(edges, Edges):
+            return None
+        usual = model.usual_distances
+        with ThreadEngine(self.n_jobs) as engine:
+            return map_stored(edges, lambda part, rows: scores_of_edges(part, distances[rows], usual), engine)
 
     def _divide(
         self,
