@@ -1,7 +1,5 @@
 """Clusters of representatives: rough k-means, co-association of representatives, and votes of rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ultraspec._kernels._jit import kernel
