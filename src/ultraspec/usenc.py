@@ -21,12 +21,12 @@ from ultraspec.ensemble.members import BASE_CLUSTERS, MemberOptions, base_labels
 from ultraspec.ensemble.methods import CONSENSUS_METHODS
 from ultraspec.ensemble.predict import EnsembleModel
 from ultraspec.rows import Rows, is_lazy
-from ultraspec.spectral.choice import COARSE
+from ultraspec.spectral.choice import COARSE, sample_pool
+from ultraspec.spectral.layers import find_layers, warn_of_no_structure
 from ultraspec.spectral.options import PAPER_GRAPH, LabelOptions
+from ultraspec.spectral.outliers import score_quantiles
 from ultraspec.spectral.preprocess import Preprocessor, prepare_rows
 from ultraspec.storage.spool import as_array
-
-CLUSTERS_IF_AUTO = 10  # number of clusters that n_clusters="auto" is taken for when members are chosen
 
 
 class USENC(RowEstimator):
@@ -39,8 +39,8 @@ class USENC(RowEstimator):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters, or "auto" to choose it at the largest eigengap of the consensus (the largest ratio of
-        neighbouring eigenvalues' distances from one), between 2 and 50.
+        Number of clusters. "auto" takes the number, from 1 to some hundreds, at which graphs of disjoint halves of the
+        rows agree most, see `layers_`. One cluster means that no structure was found.
     n_estimators : int, default=20
         Number of members of the ensemble, m.
     base_clusters : tuple of two int, default=(20, 60)
@@ -108,10 +108,19 @@ class USENC(RowEstimator):
         Cluster of each row; the largest cluster is 0.
     base_labels_ : ndarray of shape (n_samples, n_estimators), uint8 (uint16 above 256 base clusters)
         Base labels: the label of each row by each member.
-    confidence_ : ndarray of shape (n_samples,), float32
-        Share of the members that support the label of each row. A member supports it if most rows in the member's
-        cluster of that row have the same label. The confidence is 1 deep inside of a cluster and lower near its border.
-        It measures how far the members agree, not how accurate they are.
+    confidence_ : ndarray of shape (n_samples,), float32, or None
+        How far the clusterings of other members keep each row with its cluster: 1 deep inside of a cluster that all of
+        them find, lower near its border, and low for a cluster that others divide in another way. None for a single
+        member. With consensus="transfer_cut", the share of the members that support the label.
+    layers_ : list of Layer, or None
+        With n_clusters="auto", the numbers of clusters that the data supports, each with its ``n_clusters`` and
+        ``strength`` (0: no more than data without structure; 1: perfect agreement), the best first. Else None.
+    cluster_confidence_ : ndarray of shape (n_clusters,), float64
+        Mean confidence of each cluster.
+    probabilities_ : ndarray of shape (n_samples,), float32
+        Membership of each row in its cluster, see `predict_proba`.
+    outlier_scores_ : ndarray of shape (n_samples,), float32
+        Outlier score of each row, see `outlier_score`.
     eigenvalues_ : ndarray, float64
         Largest eigenvalues of the normalised affinity of the first member's representatives, in descending order from
         1; with consensus="transfer_cut", those of the base clusters.
@@ -255,12 +264,12 @@ class USENC(RowEstimator):
         self._check_parameters()
         rows = open_input(self, X, reset=True)
         n_clusters = self._least_clusters(rows)
-        expected = CLUSTERS_IF_AUTO if self.n_clusters == "auto" else n_clusters
         method = CONSENSUS_METHODS[self.consensus]
-        options = MemberOptions.of(self, rows.n_rows, expected, depend_on_it=method.needs_n_clusters)
-        with self._open_run(rows, options.describe()) as (engine, checkpoint, seed):
+        options = MemberOptions.of(self, rows.n_rows, n_clusters, depend_on_it=method.needs_n_clusters)
+        parameters = options.describe() | ({"n_clusters": "auto"} if self.n_clusters == "auto" else {})
+        with self._open_run(rows, parameters) as (engine, checkpoint, seed):
             phase = engine.reporter.phase
-            seeds = seed.spawn(3)
+            seeds = seed.spawn(4)
 
             with phase("survey"):  # check the rows and choose the scale of float32
                 names = getattr(self, "feature_names_in_", None)
@@ -274,14 +283,28 @@ class USENC(RowEstimator):
                 )
                 prepared = prepare_rows(rows, preprocessor, engine)
 
+            layers = None
+            if self.n_clusters == "auto":
+                with phase("layers"):  # how many clusters: graphs of disjoint halves of sampled rows
+                    pool_seed, layers_seed = seeds[3].spawn(2)
+                    pool = sample_pool(prepared, pool_seed)
+                    layers, _ = engine.apply(find_layers, pool, options.graph, layers_seed)
+                    n_clusters = layers[0].n_clusters
+                    warn_of_no_structure(layers)
+                    options = MemberOptions.of(self, rows.n_rows, n_clusters, depend_on_it=method.needs_n_clusters)
+
             with phase("members"):  # section 3.2.1, ensemble generation
                 members = method.generate(prepared, options, self.n_estimators, seeds[1], checkpoint, engine)
 
             with phase("consensus"):  # section 3.2.2, consensus function
-                warn_if_single(members.sizes, self.n_clusters)
-                consensus = method.build(members, self.n_clusters, self.regularization, engine)
-                result = consensus.cut(self.n_clusters, LabelOptions(self.n_init, self.max_iter, seeds[2]), engine)
-        model = EnsembleModel(members.models, result.partition, result.majority, options.label_type)
+                warn_if_single(members.sizes, n_clusters)
+                consensus = method.build(members, n_clusters, self.regularization, engine)
+                result = consensus.cut(n_clusters, LabelOptions(self.n_init, self.max_iter, seeds[2]), engine)
+                model = EnsembleModel(members.models, result.partition, result.majority, options.label_type)
+                scores = None
+                if rows.in_memory:
+                    scores = np.concatenate(engine.map_rows(prepared, lambda block, _: model.outlier_scores(block)))
+                quantiles = score_quantiles(prepared, model.outlier_scores, scores)
         state = Fitted(
             model,
             preprocessor,
@@ -291,6 +314,9 @@ class USENC(RowEstimator):
             consensus=consensus,
             source=rows if rows.remote else None,
             agreements=result.agreements,
+            layers=layers,
+            outlier_quantiles=quantiles,
+            outlier_scores=scores,
         )
         self._finish_fit(state, rows, engine.reporter)
         self._set_base_labels(as_array(members.base_labels), rows)
@@ -413,6 +439,7 @@ class USENC(RowEstimator):
         self._fitted = state
         self.candidates_ = state.agreements
         self.n_clusters_ = state.partition.n_clusters
+        self.layers_ = state.layers
         self.n_iter_ = state.n_iter
         self.eigenvalues_ = state.partition.spectrum.eigenvalues
 
@@ -429,8 +456,10 @@ class USENC(RowEstimator):
         self.labels_ = result.labels
         self.confidence_ = result.confidence
         if rows is not None and rows.remote:
-            types = [np.int32, np.float32]
-            self.labels_, self.confidence_ = self._map_rows(rows, self._model.label_with_confidence, types)
+            self.labels_ = self._map_rows(rows, self._model.label, np.int32)
+            if self._model.has_confidence:
+                types = [np.int32, np.float32]
+                self.labels_, self.confidence_ = self._map_rows(rows, self._model.label_with_confidence, types)
 
     def _check_parameters(self) -> None:
         check_integer("n_estimators", self.n_estimators, least=1)

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.helpers.cases import SEEDS
-from tests.helpers.edges import dense, random_graph
 from ultraspec import USENC, datasets, metrics
-from ultraspec._kernels.agreement import add_votes
 from ultraspec.ensemble.consensus import Ensemble
 from ultraspec.ensemble.cross_agreement import CrossAgreement
 from ultraspec.spectral.candidates import CANDIDATES
@@ -25,24 +20,6 @@ def face():
 @pytest.fixture(scope="module")
 def model(face):
     return USENC(4, n_estimators=5, random_state=0).fit(face[0])
-
-
-# Votes
-
-
-@settings(max_examples=60)
-@given(seed=SEEDS, n=st.integers(1, 60), p=st.integers(1, 20), m=st.integers(1, 4))
-def test_votes_of_members_are_dense_algebra(seed, n, p, m):
-    random = np.random.default_rng(seed)
-    edges, _ = random_graph(n, p, min(p, 3), 2, random)
-    sizes = random.integers(1, 6, size=m)
-    labels = np.column_stack([random.integers(size, size=n) for size in sizes]).astype(np.uint8)
-    firsts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-    votes = np.zeros((p, sizes.sum()))
-    add_votes(edges.ids, edges.weights, labels, firsts, votes)
-    T = dense(edges, p)
-    wanted = np.hstack([T.T @ np.eye(size)[labels[:, j]] for j, size in enumerate(sizes)])
-    np.testing.assert_allclose(votes, wanted, atol=1e-6)
 
 
 # The choice

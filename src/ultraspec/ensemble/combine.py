@@ -97,11 +97,11 @@ def consensus(
     options = LabelOptions(n_init, max_iter, seed_sequence(random_state))
     with ThreadEngine(n_jobs) as engine:
         micro = microclusters.find(labels, engine)
-        warn_if_single([micro.n_columns] * micro.columns.shape[1], n_clusters)
         if n_clusters == "auto":
             layers = find_consensus_layers(micro, options.rng, engine)
             warn_of_no_structure(layers)
             n_clusters = layers[0].n_clusters
+        warn_if_single([micro.n_columns] * micro.columns.shape[1], n_clusters)
         graph = ConsensusGraph.build(micro, n_clusters, regularization, engine)
         cut = graph.cut(n_clusters, options, engine).by_size(micro.weights)
         n_unassigned = int(micro.weights[cut.labels < 0].sum())

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -73,9 +73,10 @@ class Consensus:
     labels : ndarray of int32, or None
         Labels of the fitted rows; None if these are on a cluster.
     confidence : ndarray of float32, or None
-        Share of the members that support each label.
-    majority : ndarray of int32
-        Label of most rows of each base cluster; base clusters are numbered through all members.
+        Confidence in the label of each fitted row; None if these are on a cluster.
+    majority : ndarray of int32, or None
+        Label of most rows of each base cluster, if confidence is the support by members; base clusters are numbered
+        through all members.
     n_iter : int
         Iterations of k-means.
     agreements : dict of str to float, or None
@@ -85,7 +86,7 @@ class Consensus:
     partition: Partition
     labels: Labels | None
     confidence: npt.NDArray[np.float32] | None
-    majority: Labels
+    majority: Labels | None
     n_iter: int
     agreements: dict[str, float] | None = None
 
@@ -119,9 +120,7 @@ class ConsensusMethod(ABC):
 
     @classmethod
     @abstractmethod
-    def build(
-        cls, members: Ensemble, n_clusters: int | Literal["auto"], regularization: float, engine: ThreadEngine
-    ) -> ConsensusMethod:
+    def build(cls, members: Ensemble, n_clusters: int, regularization: float, engine: ThreadEngine) -> ConsensusMethod:
         """Combine members for the first time."""
 
     @classmethod
@@ -132,7 +131,7 @@ class ConsensusMethod(ABC):
         """Restore what `build` returned, from members and a partition that it gave."""
 
     @abstractmethod
-    def cut(self, n_clusters: int | Literal["auto"], options: LabelOptions, engine: ThreadEngine) -> Consensus:
+    def cut(self, n_clusters: int, options: LabelOptions, engine: ThreadEngine) -> Consensus:
         """Cut the consensus into `n_clusters` clusters."""
 
     @abstractmethod
@@ -155,10 +154,9 @@ def support(columns: npt.NDArray[np.int32], labels: Labels, majority: Labels) ->
     return (agreeing / np.maximum(assigned, 1)).astype(np.float32)
 
 
-def warn_if_single(sizes: Sequence[int], n_clusters: int | Literal["auto"]) -> None:
+def warn_if_single(sizes: Sequence[int], n_clusters: int) -> None:
     """Warn if the clusters of a single clustering are to be merged: nothing tells which belong together."""
-    fewest = 2 if n_clusters == "auto" else n_clusters
-    if len(sizes) == 1 and 1 < fewest < sizes[0]:
+    if len(sizes) == 1 and 1 < n_clusters < sizes[0]:
         warn_user(
             f"A single clustering is no ensemble: which of its {sizes[0]:,} clusters are merged is arbitrary. Add "
             "base clusterings, or use USPEC.",

@@ -7,25 +7,19 @@ representatives. It costs O(N m K) and one choice, whatever the number of cluste
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._kernels import agreement as kernels
-from ultraspec.cluster.points import Labels
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.consensus import Consensus, ConsensusMethod, Ensemble
 from ultraspec.ensemble.graphs import generate_graphs, judges_of
-from ultraspec.ensemble.members import MemberOptions, first_columns
-from ultraspec.rows import Block, Rows, Span
+from ultraspec.ensemble.members import MemberOptions
+from ultraspec.rows import Rows, Span
 from ultraspec.spectral.choice import Choice
 from ultraspec.spectral.edges import Edges, LazyEdges, find_edges
-from ultraspec.spectral.model import Model
-from ultraspec.spectral.n_clusters import choose_by_eigengap
 from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.partition import Partition, VotePartition, embed_all, label_rows
 from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
@@ -65,7 +59,7 @@ class CrossAgreement(ConsensusMethod):
     def build(
         cls,
         members: Ensemble,
-        n_clusters: int | Literal["auto"],  # noqa: ARG003
+        n_clusters: int,  # noqa: ARG003
         regularization: float,
         engine: ThreadEngine,
     ) -> CrossAgreement:
@@ -99,101 +93,32 @@ class CrossAgreement(ConsensusMethod):
 
     def cut(
         self,
-        n_clusters: int | Literal["auto"],
+        n_clusters: int,
         options: LabelOptions,  # noqa: ARG002
         engine: ThreadEngine,
     ) -> Consensus:
         """Choose between the candidates, which is deterministic."""
         first = self.members.models[0]
         spectrum = first.partition.spectrum
-        if n_clusters == "auto":
-            n_clusters = choose_by_eigengap(spectrum.eigenvalues, self.regularization)
-        chosen = engine.apply(self.choice.choose, int(n_clusters))
-        partition: Partition = VotePartition(spectrum, chosen.groups, int(chosen.groups.max()) + 1, trust=chosen.trust)
-        partition, labels = label_rows(self.edges, partition, engine)
-        votes = count_votes(
-            self.members,
-            _EdgesToClusters(labels),
-            partial(_block_to_clusters, first, partition),
-            partition.n_clusters,
-            self.edges.blocks(),
-            engine,
-        )
-        majority = votes.argmax(axis=0).astype(np.int32)
-        confidence = self._confidence(labels, majority, engine)
-        return Consensus(partition, labels, confidence, majority, 0, chosen.agreements)
+        chosen = engine.apply(self.choice.choose, n_clusters)
+        groups = VotePartition(spectrum, chosen.groups, int(chosen.groups.max()) + 1, trust=chosen.trust)
+        partition, labels = label_rows(self.edges, groups, engine)
+        assert isinstance(partition, VotePartition)
+        confidence = None if partition.trust is None else self._confidence(partition, engine)
+        return Consensus(partition, labels, confidence, None, 0, chosen.agreements)
 
-    def _confidence(self, labels: Labels, majority: Labels, engine: ThreadEngine) -> Any:
-        """Return the share of members that support the label of each fitted row; None if rows are on a cluster."""
+    def _confidence(self, partition: VotePartition, engine: ThreadEngine) -> Any:
+        """Return the confidence in the label of each fitted row; None if rows are on a cluster."""
         confidence = self.edges.allocate(np.float32)
         if confidence is None:
             return None
-        base_labels = as_array(self.members.base_labels)
-        firsts = first_columns(self.members.models)
 
-        def fill(span: Span) -> None:
-            rows = slice(*span)
-            supported = majority[base_labels[rows] + firsts] == labels[rows, None]
-            confidence[rows] = supported.mean(axis=1, dtype=np.float32)
+        def fill(part: Edges, span: Span) -> None:
+            confidence[slice(*span)] = partition.confidence(part)
 
-        engine.map(fill, self.edges.blocks())
+        self.edges.map(fill, engine)
         return as_array(confidence)
 
     def embed(self, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
         """Embed the fitted rows by the graph of the first member."""
         return embed_all(self.edges, partition, engine)
-
-
-def count_votes(
-    members: Ensemble,
-    edges: Any,
-    find: Callable[[Block], Edges],
-    p: int,
-    blocks: list[Span],
-    engine: ThreadEngine,
-) -> Votes:
-    """Sum up the weight (p, sum of sizes) of the rows of each of `p` nodes in each cluster of each member.
-
-    Rows have `edges` to the nodes. If rows are on a cluster, `find` finds the edges of a block there.
-    """
-    n_base = sum(members.sizes)
-    firsts = first_columns(members.models).astype(np.int64)
-    start = partial(np.zeros, (p, n_base))
-    if members.base_labels is None:
-        assert members.rows is not None
-        label = members.labeler
-
-        def add_block(votes: Votes, block: Block, span: Span) -> None:  # noqa: ARG001
-            part = find(block)
-            kernels.add_votes(part.ids, part.weights, label(block), firsts, votes)
-
-        return engine.fold_rows(members.rows, start, add_block, np.add)
-    base_labels = as_array(members.base_labels)
-
-    def add(votes: Votes, span: Span) -> None:
-        rows = slice(*span)
-        part = edges[rows]
-        kernels.add_votes(part.ids, part.weights, np.ascontiguousarray(base_labels[rows]), firsts, votes)
-
-    most_groups = max(2, VOTES_VALUES // (p * n_base))
-    return engine.fold(blocks, start, add, np.add, most_groups=most_groups)
-
-
-def _edges_to_clusters(labels: Labels) -> Edges:
-    """Return edges of weight one from rows to their clusters."""
-    ids = labels.astype(np.uint16)[:, None]
-    return Edges(ids, np.ones(ids.shape, dtype=np.float32))
-
-
-def _block_to_clusters(model: Model, partition: Partition, block: Block) -> Edges:
-    return _edges_to_clusters(partition.label(model.edges(block)))
-
-
-class _EdgesToClusters:
-    """Edges of all rows to their clusters, made as they are read."""
-
-    def __init__(self, labels: Labels) -> None:
-        self._labels = labels
-
-    def __getitem__(self, rows: slice) -> Edges:
-        return _edges_to_clusters(self._labels[rows])

@@ -19,7 +19,7 @@ from ultraspec._kernels.agreement import vote
 from ultraspec.cluster.points import FEW_FEATURES, Labels
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Rows, sample_indices
+from ultraspec.rows import Rows, sample_indices, subset
 from ultraspec.spectral.candidates import (
     CANDIDATES,
     JUDGE_LABELINGS,
@@ -298,6 +298,11 @@ class Pilot:
     n_representatives: int
     judges: Sequence[Judge] = ()
     common: Any = None
+
+
+def sample_pool(rows: Rows, seed: np.random.SeedSequence) -> Rows:
+    """Return sampled rows in memory, for other graphs than that of all rows."""
+    return subset(rows, sample_indices(rows.n_rows, POOL_ROWS, np.random.default_rng(seed)))
 
 
 def run_pilot(
