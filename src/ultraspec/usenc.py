@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -327,17 +328,28 @@ class USENC(RowEstimator):
         check_is_fitted(self)
         return self._map_rows(open_input(self, X, reset=False), self._model.embed, np.float32, self._n_features_out)
 
-    def cut(self, n_clusters: int, X: Any = None, *, consensus: str | None = None) -> USENC:
-        """Combine the same members into another number of clusters, without fitting again.
+    def cut(
+        self,
+        n_clusters: int | None = None,
+        X: Any = None,
+        *,
+        nodes: Sequence[int] | None = None,
+        consensus: str | None = None,
+    ) -> USENC:
+        """Combine the same members into other clusters, without fitting again: a number of them, or nodes of the tree.
 
         Parameters
         ----------
-        n_clusters : int
+        n_clusters : int, optional
             Number of clusters, up to 60 (or what was fitted, if more); with consensus="average", where every number is
             a cut of one tree, up to the number of representatives.
         X : array-like, optional
             The rows that were fitted. Needed only if the model was loaded, because model files do not store base
             labels, or if "average" was unpickled or was not used before.
+        nodes : sequence of int, optional
+            Nodes of the tree of consensus="average" that become the clusters, instead of `n_clusters`. Its leaves are
+            the representatives of the first member, 0 .. p - 1, and the t-th merge makes node p + t. Every leaf must
+            be below exactly one of the nodes. The report finds such cuts by hand and writes this call.
         consensus : {"transfer_cut", "average"}, optional
             Another way to combine the members. By default that of this model.
 
@@ -357,7 +369,11 @@ class USENC(RowEstimator):
         USENC(consensus='transfer_cut', n_clusters=4, n_estimators=5, random_state=0)
         """
         check_is_fitted(self)
+        if (n_clusters is None) == (nodes is None):
+            raise ValueError("Pass either n_clusters or nodes.")
         other = copy.copy(self)
+        if nodes is not None:
+            n_clusters = len(nodes)
         if consensus is not None:
             check_choice("consensus", consensus, tuple(CONSENSUS_METHODS))
             other.consensus = consensus
@@ -381,7 +397,8 @@ class USENC(RowEstimator):
                 self._fitted = replace(state, consensus=method)
             else:
                 method = other._combine(rows, None if same_method else int(n_clusters), engine)
-            result = method.cut(int(n_clusters), LabelOptions(self.n_init, self.max_iter, state.labels_seed), engine)
+            options = LabelOptions(self.n_init, self.max_iter, state.labels_seed)
+            result = method.cut(int(n_clusters), options, engine) if nodes is None else method.cut_at(nodes, engine)
         other.n_clusters = int(n_clusters)
         model = replace(self._model, partition=result.partition, majority=result.majority)
         source = source if source is not None and source.remote else None

@@ -209,10 +209,7 @@ def spread_centers(X: Centers, weights: Weights, k: int, rng: np.random.Generato
 def _squared_to(columns: Centers, index: int) -> Squares:
     """Compute the squared distances of all points, given by columns, to the point `index`."""
     total = np.zeros(columns.shape[1], dtype=np.float32)
-    for column in columns:
-        difference = column - column[index]
-        difference *= difference
-        total += difference
+    kernels.add_squared_differences(columns, index, total)
     return total
 
 

@@ -91,11 +91,20 @@ class AverageLinkage(ConsensusMethod):
         engine: ThreadEngine,
     ) -> Consensus:
         """Cut the tree, which is deterministic."""
-        first = self.members.models[0]
-        spectrum = first.partition.spectrum
         if n_clusters == "auto":
+            spectrum = self.members.models[0].partition.spectrum
             n_clusters = choose_by_eigengap(spectrum.eigenvalues, self.regularization)
-        partition: Partition = VotePartition(spectrum, *cut_tree(self.tree, int(n_clusters)), self.tree)
+        return self._divide(*cut_tree(self.tree, int(n_clusters)), engine)
+
+    def cut_at(self, nodes: Sequence[int], engine: ThreadEngine) -> Consensus:
+        """Cut the tree at some of its nodes, which become the clusters."""
+        groups = self.tree.labels_of(nodes)
+        return self._divide(groups, int(groups.max()) + 1, engine)
+
+    def _divide(self, groups: Labels, n_groups: int, engine: ThreadEngine) -> Consensus:
+        """Return the consensus that groups of representatives give: rows vote."""
+        first = self.members.models[0]
+        partition: Partition = VotePartition(first.partition.spectrum, groups, n_groups, self.tree)
         partition, labels = label_rows(self.edges, partition, engine)
         votes = count_votes(
             self.members,

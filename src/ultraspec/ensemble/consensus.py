@@ -111,6 +111,10 @@ class ConsensusMethod(ABC):
     def cut(self, n_clusters: int | Literal["auto"], options: LabelOptions, engine: ThreadEngine) -> Consensus:
         """Cut the consensus into `n_clusters` clusters."""
 
+    def cut_at(self, nodes: Sequence[int], engine: ThreadEngine) -> Consensus:  # noqa: ARG002
+        """Cut the tree of the consensus at some of its nodes, which become the clusters."""
+        raise ValueError("nodes are those of a tree, and this consensus has none. Pass consensus='average' too.")
+
     @abstractmethod
     def embed(self, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
         """Embed the fitted rows."""

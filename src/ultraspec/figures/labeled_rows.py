@@ -56,12 +56,18 @@ class LabeledBlock:
         Edges of the rows to representatives.
     base_clusters : ndarray of shape (n, m), int32, or None
         Base cluster of each row in each member of an ensemble, numbered through all members.
+    values : ndarray of shape (n, c), float64, or None
+        Some columns of the rows, before scaling.
+    distances : ndarray of shape (n,), float32, or None
+        Distance of each row to its nearest representative, after preprocessing.
     """
 
     codes: Integers
     points: Floats | None = None
     edges: Edges | None = None
     base_clusters: Integers | None = None
+    values: Floats | None = None
+    distances: npt.NDArray[np.float32] | None = None
 
     @classmethod
     def concatenate(cls, blocks: list[LabeledBlock]) -> LabeledBlock:
@@ -76,17 +82,21 @@ class LabeledBlock:
             join([block.points for block in blocks]),
             Edges(join([each.ids for each in edges]), join([each.weights for each in edges])) if edges else None,
             join([block.base_clusters for block in blocks]),
+            join([block.values for block in blocks]),
+            join([block.distances for block in blocks]),
         )
 
 
 @contextmanager
-def open_labeled_rows(model: Any, X: Any = None, labels: Any = None) -> Iterator[LabeledRows]:
+def open_labeled_rows(
+    model: Any, X: Any = None, labels: Any = None, most_points: int | None = None
+) -> Iterator[LabeledRows]:
     """Open rows; passes over them run on as many threads as the fit and are reported like its phases."""
     if not isinstance(model, (USPEC, USENC)):
         raise TypeError(f"model must be a fitted USPEC or USENC, got {type(model).__name__}.")
     reporter = reporter_for(type(model).__name__, verbose=bool(model.verbose))
     with ThreadEngine(model.n_jobs, reporter) as engine, reporter.phase("figures"):
-        yield LabeledRows(model, X, labels, engine)
+        yield LabeledRows(model, X, labels, engine, most_points)
 
 
 class LabeledRows:
@@ -102,6 +112,8 @@ class LabeledRows:
         Clusters to show instead of those of the model.
     engine : ThreadEngine
         Runs the passes.
+    most_points : int, optional
+        Number of rows up to which the sample has all rows. By default that of the sample of larger data.
 
     Attributes
     ----------
@@ -115,9 +127,13 @@ class LabeledRows:
         Whether the rows are those that the model was fitted on.
     has_model_labels : bool
         Whether the clusters are those of the model.
+    passed_labels : LabelCodes or None
+        The labels that the user passed.
     """
 
-    def __init__(self, model: USPEC | USENC, X: Any, labels: Any, engine: ThreadEngine) -> None:
+    def __init__(
+        self, model: USPEC | USENC, X: Any, labels: Any, engine: ThreadEngine, most_points: int | None = None
+    ) -> None:
         self.state = fitted(model)
         self.model = model
         self.engine = engine
@@ -134,12 +150,15 @@ class LabeledRows:
             raise ValueError("This model holds no labels because it comes from a file. Pass the rows X.")
         self.n_rows = self.rows.n_rows if self.rows is not None else len(fitted_labels)
         self.n_features = int(model.n_features_in_)
+        self._most_points = most_points
         self.has_model_labels = labels is None
         self._labels: LabelCodes | None = None  # None: predict them
+        self.passed_labels: LabelCodes | None = None
         self.is_training_data = False  # until it is known, nothing stored in the model is used
         self.is_training_data = fitted_labels is not None and self._predicts(fitted_labels)
         if labels is not None:
             self._labels = LabelCodes.of(labels, self.n_rows)
+            self.passed_labels = self._labels
         elif self.is_training_data:
             self._labels = LabelCodes(fitted_labels, np.arange(model.n_clusters_))
         values = np.arange(model.n_clusters_) if self._labels is None else self._labels.values
@@ -159,15 +178,23 @@ class LabeledRows:
 
     @property
     def feature_names(self) -> list[str]:
-        """Names of the features, or "feature 0" and so on."""
-        given = getattr(self.model, "feature_names_in_", None)
-        names = [f"feature {i}" for i in range(self.n_features)] if given is None else [str(name) for name in given]
+        """Names of the features, or "feature 0" and so on; it is said if they are scaled."""
+        names = self.column_names
         return names if self.model.scaling_ is None else [f"{name}, scaled" for name in names]
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the features as the user gave them, or "feature 0" and so on."""
+        given = getattr(self.model, "feature_names_in_", None)
+        return [f"feature {i}" for i in range(self.n_features)] if given is None else [str(name) for name in given]
 
     @cached_attribute
     def sample(self) -> npt.NDArray[np.int64]:
         """Indices of the rows in the sample: all rows of small data."""
-        size = max(LEAST_SAMPLE, min(SAMPLE_ROWS, SAMPLE_VALUES // max(self.n_features, 1)))
+        most = SAMPLE_ROWS
+        if self._most_points is not None:
+            most = self._most_points if self.n_rows <= self._most_points else min(self._most_points, SAMPLE_ROWS)
+        size = max(LEAST_SAMPLE, min(most, SAMPLE_VALUES // max(self.n_features, 1)))
         return sample_indices(self.n_rows, size, np.random.default_rng(0))
 
     @property
@@ -175,10 +202,14 @@ class LabeledRows:
         """Whether the sample has all rows."""
         return len(self.sample) == self.n_rows
 
-    def read_sample(self, **needs: bool) -> LabeledBlock:
+    def read_sample(self, **needs: Any) -> LabeledBlock:
         """Return the rows of the sample, with what `read` takes as `needs`."""
+        return self.read_rows(self.sample, **needs)
+
+    def read_rows(self, indices: npt.NDArray[np.int64], **needs: Any) -> LabeledBlock:
+        """Return the rows at sorted, distinct indices, with what `read` takes as `needs`."""
         step = self.rows.block_rows if self.rows is not None else BLOCK_ROWS
-        chunks = [self.sample[low : low + step] for low in range(0, len(self.sample), step)]
+        chunks = [indices[low : low + step] for low in range(0, len(indices), step)]
         return LabeledBlock.concatenate(self.engine.map(lambda chunk: self.read(chunk, **needs), chunks))
 
     def blocks(self) -> list[Span]:
@@ -186,7 +217,14 @@ class LabeledRows:
         return self.rows.blocks() if self.rows is not None else cut_span((0, self.n_rows), BLOCK_ROWS)
 
     def read(
-        self, where: Selection, *, points: bool = False, edges: bool = False, base_clusters: bool = False
+        self,
+        where: Selection,
+        *,
+        points: bool = False,
+        edges: bool = False,
+        base_clusters: bool = False,
+        columns: npt.NDArray[np.intp] | None = None,
+        distances: bool = False,
     ) -> LabeledBlock:
         """Return some rows with their clusters; what the model stores about its training data is not computed."""
         block = _RawBlock(self, where)
@@ -195,7 +233,7 @@ class LabeledRows:
         predicts = self._labels is None
         # new rows get a cluster by their base clusters, or else by their edges to representatives
         by_base_clusters = self.is_ensemble and not isinstance(self.state.partition, VotePartition)
-        if edges or (predicts and not by_base_clusters):
+        if edges or distances or (predicts and not by_base_clusters):
             row_edges = self._edges(block, where)
         if base_clusters or (predicts and by_base_clusters):
             row_base_clusters = self._base_clusters(block, where)
@@ -209,7 +247,28 @@ class LabeledRows:
             block.points if points else None,
             row_edges if edges else None,
             row_base_clusters if base_clusters else None,
+            None if columns is None else self._unscaled(block.checked, columns),
+            self._distances(block.prepared, row_edges) if distances else None,
         )
+
+    def _unscaled(self, block: Block, columns: npt.NDArray[np.intp]) -> Floats:
+        """Return some columns of rows as a dense array, before scaling."""
+        part = block[:, columns]
+        values = np.asarray(part.toarray() if scipy.sparse.issparse(part) else part, dtype=np.float64)
+        scaling = self.model.scaling_
+        return values if scaling is None else values * scaling.deviation[columns] + scaling.mean[columns]
+
+    def _distances(self, prepared: Block, edges: Edges) -> npt.NDArray[np.float32]:
+        """Return the distance of preprocessed rows to their nearest representatives."""
+        R = self.first_member.index.representatives
+        nearest = edges.ids[:, 0]
+        if not scipy.sparse.issparse(prepared):
+            return np.sqrt(np.square(prepared - R[nearest]).sum(axis=1, dtype=np.float64)).astype(np.float32)
+        dense = np.asarray(R, dtype=np.float64)
+        products = np.asarray(prepared.multiply(dense[nearest]).sum(axis=1)).ravel()
+        squares = np.asarray(prepared.multiply(prepared).sum(axis=1)).ravel()
+        squared = squares - 2 * products + np.square(dense).sum(axis=1)[nearest]
+        return np.sqrt(np.maximum(squared, 0.0)).astype(np.float32)
 
     def _edges(self, block: _RawBlock, where: Selection) -> Edges:
         """Return the edges of rows to the representatives of the first member."""
