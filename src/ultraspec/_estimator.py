@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +24,7 @@ from ultraspec.engines.threads import ThreadEngine, engine_for
 from ultraspec.rows import Block, Rows, Scaling, Span
 from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.model import Model, RowModel
-from ultraspec.spectral.partition import Partition, embed_all
+from ultraspec.spectral.partition import Partition, VotePartition, embed_all
 from ultraspec.spectral.preprocess import Preprocessor, UnseenRows
 from ultraspec.spectral.representatives import MOST_REPRESENTATIVES
 from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
@@ -150,6 +151,24 @@ def restore_fitted(
         model.feature_names_in_ = np.array(names, dtype=object)
     model.scaling_ = scaling
     model._set_fitted(state)
+
+
+def with_groups(model: RowEstimator, groups: npt.NDArray[np.int32], n_clusters: int) -> RowEstimator:
+    """Return a fitted copy of an estimator whose clusters are groups (p,) of representatives, by which rows vote.
+
+    It labels rows, but has no labels of the fitted rows, like a model from a file.
+    """
+    state = fitted(model)
+    other = copy.copy(model)
+    for name in (*other._per_row, "fit_profile_"):
+        vars(other).pop(name, None)
+    other.n_clusters = n_clusters
+    partition = VotePartition(state.members[0].partition.spectrum, groups, n_clusters)
+    changes: dict[str, Any] = {"partition": partition}
+    if hasattr(state.model, "majority"):  # of the clusters that were fitted
+        changes["majority"] = None
+    other._set_fitted(replace(state, model=replace(state.model, **changes), agreements=None))  # type: ignore[type-var]
+    return other
 
 
 class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):

@@ -45,6 +45,8 @@ class TopTree:
         The two nodes of each merge, the first merge leaving L - 1 clusters.
     heights : ndarray of shape (L - 1,)
         Similarity at each merge.
+    firsts : list of int
+        First leaf of the whole tree below each leaf: clusters of equal size are numbered in this order.
     """
 
     name: str
@@ -52,6 +54,7 @@ class TopTree:
     nodes: list[int]
     merges: Integers
     heights: Floats
+    firsts: list[int]
 
     @property
     def n_leaves(self) -> int:
@@ -86,12 +89,15 @@ class TopTree:
                 order.append(int(node))
         local = {node: i for i, node in enumerate([*order, *range(2 * m - L, 2 * m - 1)])}
         position = np.array([local[int(root)] for root in roots], dtype=np.int32)
+        firsts = np.empty(L, dtype=np.int64)
+        firsts[position] = np.unique(tree.cut(L), return_index=True)[1]
         return cls(
             name,
             position[tree.cut(L)][node_of],
             list(local),
             np.array([[local[a], local[b]] for a, b in merges.tolist()], dtype=np.int32).reshape(-1, 2),
             tree.heights[m - L :],
+            firsts.tolist(),
         )
 
 

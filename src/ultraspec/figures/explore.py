@@ -226,7 +226,7 @@ def _explore(rows: LabeledRows, compare: Mapping[str, Any], describe: Any) -> Ex
     )
     survey = survey_rows(plan)
     cuts = [] if table is None else finish_cuts(plan, survey)
-    units = sample.codes if table is None else _units_of(table, sample)
+    units = sample.codes if table is None else units_of(table, sample)
     sure = confidence.of(sample, rows.sample) if confidence is not None and rows.is_small else None
     names = np.full((len(rows.cluster_names), 2), np.nan)  # the page places names itself
     drawn_map = ClusterMap(kind, frame, map_axes(rows), survey.counts, names, xy, sample.codes, sure)
@@ -280,7 +280,7 @@ def _explore(rows: LabeledRows, compare: Mapping[str, Any], describe: Any) -> Ex
     )
 
 
-def _units_of(table: CutTable, block: LabeledBlock) -> Integers:
+def units_of(table: CutTable, block: LabeledBlock) -> Integers:
     """Return the unit of each row."""
     assert block.edges is not None
     units = np.empty(len(block.codes), dtype=np.int32)
@@ -331,7 +331,7 @@ def _count_terms(
     """Count the texts of each unit that have a term."""
     found = TextTerms.of(column)
     block = rows.read_rows(found.rows, edges=plan.table is not None)
-    units = block.codes if plan.table is None else _units_of(plan.table, block)
+    units = block.codes if plan.table is None else units_of(plan.table, block)
     m = max(len(found.terms), 1)
     counts = np.bincount(
         units[found.entries[:, 0]].astype(np.int64) * m + found.entries[:, 1], minlength=plan.n_units * m

@@ -8,18 +8,20 @@ is done with rows from a normal distribution of the same covariance, which has n
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.figures.cuts import CutTable, best_match, cluster_stability
+from ultraspec.figures.cuts import Cut, CutTable, TopTree, best_match, cluster_stability
 from ultraspec.figures.labeled_rows import Floats, Integers, LabeledRows
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral.candidates import CANDIDATES
 from ultraspec.spectral.choice import Choice, Judge, agreement, rank, run_pilot
 from ultraspec.spectral.model import Model
+from ultraspec.spectral.n_clusters import UNRELATED
 from ultraspec.spectral.options import GraphOptions
 
 NULL_ROWS = 6_000
@@ -150,3 +152,45 @@ def node_stability(rows: LabeledRows, table: CutTable | None) -> Floats | None:
 def _tree_cuts(judge: Judge, k: int, engine: ThreadEngine) -> list[Integers]:
     """Return the clusters of the trees of another graph; k-means would take much longer."""
     return [cut(judge.hierarchy, k, engine) for name, cut in CANDIDATES.items() if name != "kmeans"]
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A number of clusters that stands out, and how much: from 0 to 1."""
+
+    k: int
+    strength: float
+
+
+def suggest_numbers(cuts: Sequence[Cut], null: Null | None, tree: TopTree | None, most: int = 4) -> list[Suggestion]:
+    """Return the numbers of clusters that stand out, the strongest first.
+
+    If other graphs judge the cuts, the strength is their agreement times the mean stability, less that of rows without
+    structure. Otherwise it is the drop of similarity in the tree.
+    """
+    if not cuts or tree is None:
+        return []
+    ks = np.array([cut.k for cut in cuts])
+    if cuts[0].stability is not None:
+        scores = np.array([cut_score(cut) for cut in cuts])
+        if null is not None:
+            scores = scores - np.interp(ks, null.ks, np.array(null.level) * np.array(null.agreement))
+    else:
+        similar = np.concatenate([tree.heights[::-1], [tree.heights[0]]]) + UNRELATED  # entry j leaves j + 1 clusters
+        falls = similar[1:] / np.maximum(similar[:-1], 1e-9)
+        at = np.clip(ks - 2, 0, len(falls) - 1)
+        scores = 1 - 1 / np.maximum(falls[at], 1.0)
+    padded = np.concatenate([[-np.inf], scores, [-np.inf]])
+    peaks = np.flatnonzero((scores >= padded[:-2]) & (scores >= padded[2:]) & (scores > 0))
+    best = peaks[np.argsort(-scores[peaks], kind="stable")][:most]
+    if not best.size:
+        return []
+    enough = scores[best] >= 0.5 * scores[best[0]]
+    return [Suggestion(int(ks[i]), float(np.clip(scores[i], 0.0, 1.0))) for i in best[enough]]
+
+
+def cut_score(cut: Cut) -> float:
+    """Return the agreement of other graphs with a cut times the mean stability of its clusters."""
+    assert cut.stability is not None
+    level = correct_for_size(cut.stability, cut.sizes / cut.sizes.sum()).mean()
+    return float(level) * max(cut.judged.agreement or 0.0, 0.0)
