@@ -161,7 +161,7 @@ def with_groups(model: RowEstimator, groups: npt.NDArray[np.int32], n_clusters: 
     state = fitted(model)
     other = copy.copy(model)
     for name in (*other._per_row, "fit_profile_"):
-        vars(other).pop(name, None)
+        other.__dict__.pop(name, None)
     other.n_clusters = n_clusters
     partition = VotePartition(state.members[0].partition.spectrum, groups, n_clusters)
     changes: dict[str, Any] = {"partition": partition}

@@ -374,6 +374,7 @@ class USENC(RowEstimator):
         other = copy.copy(self)
         if nodes is not None:
             n_clusters = len(nodes)
+        assert n_clusters is not None
         if consensus is not None:
             check_choice("consensus", consensus, tuple(CONSENSUS_METHODS))
             other.consensus = consensus

@@ -527,6 +527,7 @@ class USPEC(RowEstimator):
             node_groups = other._node_groups(model, nodes)
             n_clusters = int(node_groups.max()) + 1
         leaves = None if other.discretize == "kmeans" or model.choice is None else model.choice.own.hierarchy.n_nodes
+        assert n_clusters is not None
         self._check_cut(n_clusters, leaves=leaves)
         other.n_clusters = int(n_clusters)
         edges = self._edges_of(X, model)

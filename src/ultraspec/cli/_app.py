@@ -101,6 +101,7 @@ def fit(
     output: o.Labels = None,
     model: o.ModelOut = None,
     report: o.ReportOut = None,
+    describe: o.Describe = None,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -120,7 +121,9 @@ def fit(
     """
 
     def job() -> None:
-        source = DataFile(data, columns, array, header, delimiter, decimal)
+        source = DataFile(data, columns, array, header, delimiter, decimal, describe)
+        if describe is not None and report is None:
+            raise ValueError("--describe is for the report: pass --report too.")
         if scale not in ("none", "standard"):
             raise ValueError(f"--scale must be 'none' or 'standard', got {scale!r}.")
         o.check_least("--seed", parameters["random_state"], 0)
@@ -141,12 +144,14 @@ def fit(
     epilog=examples(
         "ultraspec fit january.parquet -k 10 --model m.ultraspec",
         "ultraspec predict m.ultraspec february.parquet -o labels.parquet",
+        "ultraspec predict m.ultraspec february.parquet --cut cut.json -o labels.parquet",
     )
 )
 def predict(
     model: o.Model,
     data: o.Data,
     output: o.RequiredLabels,
+    cut: o.CutFile = None,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -168,10 +173,10 @@ def predict(
         source = DataFile(data, columns, array, header, delimiter, decimal)
         _outputs.check_model(model)
         source.check()
-        target = _outputs.check_labels(output, [model, data], force=force)
+        target = _outputs.check_labels(output, [model, data, *([cut] if cut else [])], force=force)
         from ultraspec.cli import predict as command
 
-        command.run(model, source, target, n_jobs=n_jobs, force=force, screen=Screen(json, quiet))
+        command.run(model, source, target, cut=cut, n_jobs=n_jobs, force=force, screen=Screen(json, quiet))
 
     return job
 
@@ -272,6 +277,7 @@ def report(
     title: Annotated[
         str | None, o.option("--title", panel=o.OUTPUT, metavar="TEXT", help="Heading of the page.")
     ] = None,
+    describe: o.Describe = None,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -285,7 +291,7 @@ def report(
     """Write a report on a saved model and the rows of a file: one HTML page."""
 
     def job() -> None:
-        source = DataFile(data, columns, array, header, delimiter, decimal)
+        source = DataFile(data, columns, array, header, delimiter, decimal, describe)
         _outputs.check_model(model)
         source.check()
         target = _outputs.check_outputs({"-o": (output, _outputs.PAGES)}, [model, data], force=force)["-o"]

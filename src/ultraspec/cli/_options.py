@@ -189,6 +189,20 @@ ModelOut = Annotated[
 PAGE = "Report on the clusters: one .html page."
 ReportOut = Annotated[Path | None, option("--report", panel=OUTPUT, metavar="FILE", help=PAGE)]
 RequiredReport = Annotated[Path, option("-o", "--output", panel=OUTPUT, metavar="FILE", help=PAGE)]
+Describe = Annotated[
+    Any,
+    option(
+        "--describe",
+        panel=OUTPUT,
+        metavar="A,B,C",
+        parser=parse_names,
+        help="Columns that the report describes but that are not clustered: numbers, categories or texts.",
+    ),
+]
+CutFile = Annotated[
+    Path | None,
+    option("--cut", panel=INPUT, metavar="FILE", help="Clusters that were chosen in a report: its cut.json."),
+]
 Force = Annotated[bool, option("--force", panel=OUTPUT, help="Replace existing files.")]
 Json = Annotated[bool, option("--json", panel=OUTPUT, help="Print the result as one JSON object.")]
 Quiet = Annotated[bool, option("-q", "--quiet", panel=OUTPUT, help="Show no progress.")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -192,7 +192,7 @@ def count_rows(
     positions_of: Callable[[LabeledBlock], Floats] | None = None,
 ) -> RowCounts:
     """Count all rows in one pass."""
-    needs = {
+    needs: dict[str, Any] = {
         "points": frame is not None and rows.n_features <= 2,
         "edges": frame is not None and rows.n_features > 2,
         "base_clusters": confidence is not None and confidence.needs_base_clusters,

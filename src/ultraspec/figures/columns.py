@@ -105,7 +105,9 @@ def _column(name: str, values: Any, n_rows: int) -> Column:
     frequent = sorted(counts, key=lambda text: (-counts[text], text))
     number = {text: min(i, MOST_CATEGORIES) for i, text in enumerate(frequent)}
     codes = np.array([-1 if text is None else number[text] for text in texts], dtype=np.int32)
-    return Column(name, "category", texts, codes, [*frequent[:MOST_CATEGORIES], *["other"][: len(frequent) > MOST_CATEGORIES]])
+    return Column(
+        name, "category", texts, codes, [*frequent[:MOST_CATEGORIES], *["other"][: len(frequent) > MOST_CATEGORIES]]
+    )
 
 
 def _is_missing(value: Any) -> bool:

@@ -296,7 +296,7 @@ def best_match(labels: Integers, k: int, others: Integers) -> Floats:
 
 
 def finish_cut(table: CutTable, at: int, groups: Integers, sizes: Counts, used: npt.NDArray[np.intp]) -> Cut:
-    """Number the clusters of a cut by size, as the model does.
+    """Return a cut whose clusters are numbered by size, as the model does.
 
     Every cluster of `groups` has rows, and `used` are the numbers of these clusters among all of the cut.
     """

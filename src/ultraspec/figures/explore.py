@@ -310,7 +310,7 @@ def telling_features(rows: LabeledRows, most: int) -> npt.NDArray[np.intp]:
     k = int(codes.max()) + 1
     members = scipy.sparse.csr_array((np.ones(n), (codes, np.arange(n))), shape=(k, n))
     is_sparse = scipy.sparse.issparse(block)
-    values = scipy.sparse.csr_array(block, dtype=np.float64) if is_sparse else np.asarray(block, dtype=np.float64)
+    values: Any = scipy.sparse.csr_array(block, dtype=np.float64) if is_sparse else np.asarray(block, dtype=np.float64)
     if not is_sparse:
         values = values - values.mean(axis=0)  # sums of squares of large numbers would lose digits
     sums = members @ values

@@ -240,7 +240,9 @@ class Survey:
         less = other.least < self.least
         self.least[less] = other.least[less]
         self.least_rows[less] = other.least_rows[less]
-        for mine, others in zip([*self.categories, *self.label_sizes], [*other.categories, *other.label_sizes], strict=True):
+        for mine, others in zip(
+            [*self.categories, *self.label_sizes], [*other.categories, *other.label_sizes], strict=True
+        ):
             mine += others
         self.typical.merge(other.typical)
         self.oddest.merge(other.oddest)
@@ -312,9 +314,7 @@ def _vote(
     kernels.assign_units(ids, weights, table.units, units, at_border)
     some = np.flatnonzero(at_border)
     ids, weights = ids[some], weights[some]
-    kernels.count_votes(
-        ids, weights, table.units, groups, numbers[some], result.votes, result.least, result.least_rows
-    )
+    kernels.count_votes(ids, weights, table.units, groups, numbers[some], result.votes, result.least, result.least_rows)
     leaves = table.unit_leaves
     result.leaves += np.bincount(leaves[units[~at_border]], minlength=len(result.leaves))
     records = np.zeros((len(some), RECORD), dtype=np.uint8)

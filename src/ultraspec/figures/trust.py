@@ -27,6 +27,8 @@ from ultraspec.spectral.options import GraphOptions
 NULL_ROWS = 6_000
 NULL_KS = (2, 3, 4, 5, 6, 8, 11, 15, 20, 30, 45, 60)  # numbers of clusters; between them levels are interpolated
 REMEMBERED = 4
+CLEAR_AGREEMENT = 0.7  # adjusted Rand index from which on graphs agree
+MORE_THAN_NULL = 0.15  # and by which it exceeds that of rows without structure
 
 
 @dataclass(frozen=True)
@@ -141,10 +143,10 @@ def node_stability(rows: LabeledRows, table: CutTable | None) -> Floats | None:
         scores = []
         for k in ks:
             if k not in labels:
-                labels[k] = [[judge.label(tree_cut) for tree_cut in _tree_cuts(judge, k, alone)] for judge in model.choice.judges]
-            scores.append(
-                np.mean([max(best_match(inside, 2, each)[1] for each in graph) for graph in labels[k]])
-            )
+                labels[k] = [
+                    [judge.label(tree_cut) for tree_cut in _tree_cuts(judge, k, alone)] for judge in model.choice.judges
+                ]
+            scores.append(np.mean([max(best_match(inside, 2, each)[1] for each in graph) for graph in labels[k]]))
         result[node] = max(scores)
     return result
 
@@ -168,7 +170,7 @@ def suggest_numbers(cuts: Sequence[Cut], null: Null | None, tree: TopTree | None
     If other graphs judge the cuts, the strength is their agreement times the mean stability, less that of rows without
     structure. Otherwise it is the drop of similarity in the tree.
     """
-    if not cuts or tree is None:
+    if not cuts or tree is None or not has_structure(cuts, null):
         return []
     ks = np.array([cut.k for cut in cuts])
     if cuts[0].stability is not None:
@@ -187,6 +189,17 @@ def suggest_numbers(cuts: Sequence[Cut], null: Null | None, tree: TopTree | None
         return []
     enough = scores[best] >= 0.5 * scores[best[0]]
     return [Suggestion(int(ks[i]), float(np.clip(scores[i], 0.0, 1.0))) for i in best[enough]]
+
+
+def has_structure(cuts: Sequence[Cut], null: Null | None) -> bool:
+    """Return whether other graphs agree with some cut clearly more than in rows without structure; True if unknown."""
+    if null is None:
+        return True
+    return any(
+        (cut.judged.agreement or 0.0)
+        >= max(CLEAR_AGREEMENT, float(np.interp(cut.k, null.ks, null.agreement)) + MORE_THAN_NULL)
+        for cut in cuts
+    )
 
 
 def cut_score(cut: Cut) -> float:

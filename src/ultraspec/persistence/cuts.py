@@ -44,7 +44,9 @@ def apply_cut(model: RowEstimator, path: str | os.PathLike[str]) -> Any:
     p = len(fitted(model).members[0].index.representatives)
     k = int(cut["n_clusters"])
     if groups.shape != (p,) or groups.min() < 0 or groups.max() >= k:
-        raise ValueError(f"{path} is damaged: it must have a cluster from 0 to {k - 1} for each of {p} representatives.")
+        raise ValueError(
+            f"{path} is damaged: it must have a cluster from 0 to {k - 1} for each of {p} representatives."
+        )
     return with_groups(model, groups.astype(np.int32), k)
 
 

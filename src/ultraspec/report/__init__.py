@@ -32,8 +32,8 @@ def write(
 ) -> Path:
     """Write a page that shows the result of a fitted model.
 
-    The page shows the rows by cluster, and a slider chooses the number of clusters: it shows every cut of the model into
-    2 to 60 clusters, without Python and without a network. It says what sets each cluster apart, shows examples, and
+    The page shows the rows by cluster. A slider chooses the number of clusters and shows every cut of the model into 2
+    to 60 clusters, without Python and without a network. The page says what sets each cluster apart, shows examples, and
     whether the clusters are stable. It also shows eigenvalues, the graph of the representatives, time and memory of the
     fit, and how to repeat it; for an ensemble, the confidence of the rows and the agreement of the members.
 

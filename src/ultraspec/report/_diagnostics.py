@@ -110,7 +110,7 @@ def _eigengap(gap: Eigengap) -> Iterator[Note]:
         return
     chosen = gap.ratios[k - 1]
     largest = gap.ratios[gap.largest - 1] if gap.largest <= len(gap.ratios) else 0.0
-    compare = f"The largest eigengap (factor {largest:.1f}) is after {gap.largest}. Compare model.cut({gap.largest})."
+    compare = f"The largest eigengap (factor {largest:.1f}) is after {gap.largest}. Compare {gap.largest} clusters."
     if gap.largest == k and chosen >= CLEAR_GAP:
         yield Note("good", f"The largest eigengap (factor {chosen:.1f}) is after {k}, which supports {k} clusters.")
     elif chosen < SMALL_GAP:

@@ -27,8 +27,8 @@ from ultraspec.report.document import as_html, render_document, render_note, ren
 SCRIPTS = ("core.js", "charts.js", "map.js", "tree.js", "panels.js", "page.js")
 CONTENTS = (
     ("notes", "What stands out"),
-    ("choose", "How many clusters?"),
     ("map-card", "Map"),
+    ("choose", "Tree"),
     ("features", "What makes each cluster"),
     ("rows-card", "Examples"),
     ("trust", "Is it real?"),
@@ -63,10 +63,13 @@ def render(
     n_clusters = len(figures.cluster_names)
     data = script_data(found, gap, model, model_key(model))
     ks = data["cuts"]["ks"]
+    notes = diagnose(model, figures, gap)
+    if not data["structure"]:  # the page says so: good news about sizes would contradict it
+        notes = [note for note in notes if note.kind != "good"]
     body = render_template(
         "page.html",
         contents=CONTENTS,
-        notes=as_html("".join(render_note(note.kind, note.text) for note in diagnose(model, figures, gap))),
+        notes=as_html("".join(render_note(note.kind, note.text) for note in notes)),
         n_clusters=n_clusters,
         least=ks[0],
         most=ks[-1],
@@ -182,13 +185,17 @@ def features_text(found: Exploration) -> str:
     profile = found.profile
     if not profile.n_left_out:
         return ""
-    return f"Of {profile.n_features + profile.n_left_out:,} features, the {profile.n_features} that differ most are shown."
+    return (
+        f"Of {profile.n_features + profile.n_left_out:,} features, the {profile.n_features} that differ most are shown."
+    )
 
 
 def trust_text(found: Exploration) -> str:
     """Say how stability is measured, or why it is not known."""
     if found.null is None:
-        return "The stability of these clusters is not known: no independent graphs judge them (discretize='auto' does)."
+        return (
+            "The stability of these clusters is not known: no independent graphs judge them (discretize='auto' does)."
+        )
     return (
         "Stability is the part of a cluster that graphs built from other rows and other representatives find again: "
         "the mean Jaccard index with the most similar cluster. A cluster counts as real from 0.85 on, if it is more "

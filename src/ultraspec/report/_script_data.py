@@ -21,7 +21,7 @@ from ultraspec.figures.cuts import Cut
 from ultraspec.figures.explore import Exploration, units_of
 from ultraspec.figures.labeled_rows import Floats, LabeledBlock
 from ultraspec.figures.survey import MOST_PATTERNS, PATTERN_LEAVES, Raster
-from ultraspec.figures.trust import suggest_numbers
+from ultraspec.figures.trust import has_structure, suggest_numbers
 
 MOST_ENTRIES = 400_000  # of a raster by unit; finer ones are coarsened
 MOST_LABEL_ENTRIES = 120_000  # of a raster by label
@@ -66,7 +66,8 @@ def script_data(found: Exploration, gap: Eigengap, model: Any, key: str) -> dict
         "call": found.table.call if found.table is not None else "",
         "reason": found.reason,
         "suggested": [{"k": each.k, "strength": round(each.strength, 3)} for each in suggested],
-        "null": None if found.null is None else {"ks": found.null.ks, "level": _rounded(found.null.level), "agreement": _rounded(found.null.agreement)},
+        "structure": has_structure(found.cuts, found.null),
+        "null": _null(found),
         "drawn": _drawn(found, xy, frame),
         "raster": _raster(found.survey.rasters[0], _n_units(found), frame, MOST_ENTRIES)
         if figures.map.kind == "raster" and figures.n_features > 1
@@ -80,6 +81,13 @@ def script_data(found: Exploration, gap: Eigengap, model: Any, key: str) -> dict
         "levels": None if levels is None else levels.tolist(),
         "agreement": None if figures.agreement is None else _agreement(figures.agreement),
     }
+
+
+def _null(found: Exploration) -> dict[str, Any] | None:
+    null = found.null
+    if null is None:
+        return None
+    return {"ks": null.ks, "level": _rounded(null.level), "agreement": _rounded(null.agreement)}
 
 
 def _rounded(values: Any, digits: int = 3) -> list[float]:
@@ -173,7 +181,13 @@ def _tree(found: Exploration) -> dict[str, Any] | None:
 
 def _edges(found: Exploration, block: LabeledBlock, units: npt.NDArray[Any]) -> dict[str, Any]:
     """Return the units of rows, and the edges of those between units."""
-    data: dict[str, Any] = {"unit": _packed(units.astype("<u2")), "n": len(units), "border": "", "ids": "", "weights": ""}
+    data: dict[str, Any] = {
+        "unit": _packed(units.astype("<u2")),
+        "n": len(units),
+        "border": "",
+        "ids": "",
+        "weights": "",
+    }
     data["K"] = 1
     data["borders"] = 0
     if found.table is not None:
@@ -224,7 +238,10 @@ def _raster(raster: Raster, n: int, frame: Frame, most: int) -> dict[str, Any]:
         keys, at = np.unique((y * w + x) * n + unit, return_inverse=True)
         counts = np.bincount(at.reshape(-1), counts, minlength=len(keys)).astype(np.int64)
     # an odd number of cells leaves a part of the last one outside the frame: the page is told the extent
-    extent = [w * 2 ** _halvings(frame.cells[0], w) / frame.cells[0], h * 2 ** _halvings(frame.cells[1], h) / frame.cells[1]]
+    extent = [
+        w * 2 ** _halvings(frame.cells[0], w) / frame.cells[0],
+        h * 2 ** _halvings(frame.cells[1], h) / frame.cells[1],
+    ]
     largest = int(counts.max(initial=1))
     return {
         "cells": [w, h],
@@ -393,4 +410,3 @@ def variable_length(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
 
 def _packed(array: npt.NDArray[Any]) -> str:
     return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")
-

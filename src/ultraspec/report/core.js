@@ -2,7 +2,11 @@
 // Packed arrays, formats and colours; the state of the page; the clusters that a cut gives.
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
-const theme = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+const themeColors = new Map(); // by name, until the theme changes
+function theme(name) {
+  if (!themeColors.has(name)) themeColors.set(name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim());
+  return themeColors.get(name);
+}
 const rgb = (color) => [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16));
 const css = (color) => `rgb(${color.join()})`;
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
@@ -51,7 +55,10 @@ function scaleColors(name, n) { // 256 colours along a scale of n stops
   });
 }
 let palette = [];
-function readPalette() { palette = Array.from({ length: data.colors }, (_, i) => theme("c" + i)); }
+function readPalette() {
+  themeColors.clear();
+  palette = Array.from({ length: data.colors }, (_, i) => theme("c" + i));
+}
 const colorOf = (code) => palette[code % data.colors];
 // Elements are made here, never from text with markup: names come from users.
 function make(name, attributes = {}, ...children) {

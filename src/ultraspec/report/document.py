@@ -103,8 +103,8 @@ def render_template(file: str, package: str = PACKAGE, /, **parts: Any) -> str:
 
     Examples
     --------
-    >>> str(render_template("note.html", kind="look", text="a < b", sign="!", name="Note"))
-    '<li class="look"><span class="sign" aria-hidden="true">!</span><p><span class="hidden">Note: </span>a &lt; b</p></li>'
+    >>> print(render_template("note.html", kind="look", text="a < b", sign="!", name="Note")[-15:])
+    a &lt; b</p></li>
     """
     return as_html(_environment(package).get_template(file).render(**parts))
 

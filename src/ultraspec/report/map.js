@@ -173,11 +173,14 @@ function drawMarkers({ c, x, y, scale }) {
   c.globalAlpha = 1;
   c.setTransform(base);
 }
+let pixelImage = null;
+const pixelCanvas = document.createElement("canvas");
 function drawPixels(area) { // many rows: squares of pixels, written into an image
   const { c, dpr } = area;
-  const left = Math.round(area.x0 * dpr), top = Math.round(area.y0 * dpr), w = Math.round(area.w * dpr), h = Math.round(area.h * dpr);
-  if (!area.image) area.image = c.getImageData(left, top, w, h);
-  const pixels = new Uint32Array(area.image.data.buffer);
+  const w = Math.round(area.w * dpr), h = Math.round(area.h * dpr);
+  if (!pixelImage || pixelImage.width !== w || pixelImage.height !== h) pixelImage = new ImageData(w, h);
+  const pixels = new Uint32Array(pixelImage.data.buffer);
+  pixels.fill(0);
   const { xy, n, outside } = drawn;
   const labels = current.labels;
   const word = ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r;
@@ -201,8 +204,11 @@ function drawPixels(area) { // many rows: squares of pixels, written into an ima
     if (outside[i] || (hides && (!isShown(labels[i]) || (state.selected && !state.selected[i])))) continue;
     paint(i, !colors ? byCluster[labels[i]] : colors[i] < 0 ? faint : byValue[colors[i]]);
   }
-  c.putImageData(area.image, left, top);
-  area.image = null;
+  pixelCanvas.width = w;
+  pixelCanvas.height = h;
+  pixelCanvas.getContext("2d").putImageData(pixelImage, 0, 0);
+  c.imageSmoothingEnabled = false;
+  c.drawImage(pixelCanvas, area.x0, area.y0, area.w, area.h);
 }
 function rasterLevel(levels) { // the coarsest level with about one cell per two pixels of what is seen
   const needed = (mapArea.w * Math.min(2, mapArea.dpr)) / zoom.scale / 2;

@@ -207,9 +207,11 @@ function clusterVerdict(code) { // [kind, sentence]
   const corrected = clamp((stability - share) / Math.max(1 - share, 1e-9), 0, 1);
   const usual = nullAt("level", current.sizes.length);
   const percent = `${Math.round(100 * stability)} %`;
+  if (current.sizes[code] < 10 || share < 1e-3) return ["look", "Too few rows to judge: outliers or a fragment, unless you know better."];
   const [touch] = touching().filter(([a, b]) => a === code || b === code);
   const other = touch && touch[2] > 0.1 ? current.names[touch[0] === code ? touch[1] : touch[0]] : null;
   const border = other === null ? "" : ` It shares a border with cluster ${shorten(other, 20)}.`;
+  if (!data.structure) return ["warning", `A part of a cloud without clusters: other graphs find ${percent} of it again.${border}`];
   if (stability >= 0.85 && (usual === null || corrected > usual)) return ["good", `Real: independent graphs find ${percent} of it again.`];
   if (stability >= 0.6 && (usual === null || corrected > usual)) return ["look", `Its core is real, its border is not certain: other graphs find ${percent} of it again.${border}`];
   if (usual !== null && corrected <= usual) return ["warning", `Not more than chance: other graphs find ${percent} of it again, as for a part of a cloud without clusters.${border}`];
@@ -224,17 +226,13 @@ function wholeVerdict() {
   const best = data.suggested[0];
   const agreement = view.kind === "cut" ? data.cuts.agreement[view.at] : null, usual = nullAt("agreement", k);
   const because = agreement === null ? "" : ` Independent graphs agree with this cut by ${agreement.toFixed(2)} (adjusted Rand index)${usual === null ? "" : `; in data without structure it would be about ${usual.toFixed(2)}`}.`;
-  if (!hasStructure()) return ["warning", `These rows look like one cloud without clusters: no number of clusters is found again much better than in random rows.${because}`];
+  if (!data.structure) return ["warning", `These rows look like one cloud without clusters: no number of clusters is found again much better than in random rows.${because}`];
   const better = best && best.k !== k ? ` ${best.k} clusters stand out more.` : "";
   if (real === k) return ["good", `All ${k} clusters are real.${because}${better && best.strength > 1.1 * strengthAt(k) ? better : ""}`];
   if (poor === 0) return ["good", `${real} of ${k} clusters are clearly real, the others in their core.${because}${better}`];
   return [poor > k / 2 ? "warning" : "look", `${real} of ${k} clusters are clearly real, ${poor} ${poor === 1 ? "is" : "are"} doubtful.${because}${better}`];
 }
 const strengthAt = (k) => (data.suggested.find((each) => each.k === k) || { strength: 0 }).strength;
-function hasStructure() { // whether some cut is found again clearly better than in rows without structure
-  if (!data.null) return true;
-  return data.cuts.ks.some((k, at) => data.cuts.agreement[at] >= 0.7 && data.cuts.agreement[at] >= nullAt("agreement", k) + 0.15);
-}
 function note([kind, text]) {
   const signs = { warning: "!", look: "→", good: "✓" }, names = { warning: "Warning", look: "Note", good: "Good" };
   return make("li", { class: kind }, make("span", { class: "sign", "aria-hidden": "true" }, signs[kind]), make("p", {}, make("span", { class: "hidden" }, names[kind] + ": "), text));

@@ -144,9 +144,9 @@ function showChoice() {
   let text = "";
   if (view.kind === "labeling") text = `Shown: ${current.title}. Move the slider to see the cuts of the model.`;
   else if (view.kind === "nodes") text = `A cut of your own: ${k} branches of the tree.`;
-  else if (by) text = `model.cut(${data.cuts.ks[view.at]}), found by ${by}${tree && data.cuts.names[view.at] !== tree.name ? ", which is not the tree drawn here" : ""}.`;
-  if (isCut && view.at === data.cuts.own && data.cuts.ks.length > 1) text += " This is what was fitted.";
-  $("choice-text").textContent = text;
+  else if (by) text = `Found by ${by}${tree && data.cuts.names[view.at] !== tree.name ? ", not the tree drawn below" : ""}.`;
+  if (isCut && view.at === data.cuts.own && data.cuts.ks.length > 1) text += " This is what was fitted; drag to compare.";
+  $("choice-text").textContent = data.reason || text;
   $("repeat-python").textContent = pythonLine();
   $("repeat-command").textContent = view.kind === "labeling" ? "" : "ultraspec predict MODEL DATA --cut cut.json -o labels.parquet";
   for (const button of document.querySelectorAll("[data-suggested]")) button.setAttribute("aria-pressed", String(isCut && Number(button.dataset.suggested) === data.cuts.ks[view.at]));
