@@ -92,13 +92,13 @@ def vote_patterns(ids, T, leaves, joined_at, records):
     ids, T : (n, K), edges of the rows and their transition probabilities.
     leaves : (p,), leaf of each representative.
     joined_at : (L, L), int32, number of the merge that joins two leaves.
-    records : (n, 1 + M + 2^(M - 1)), uint8, result. The first entry is m, or 1 if in every cut the row is in the cluster
-        of one leaf, or if m > M: then the second entry is this leaf. Otherwise the m leaves follow, and from 1 + M on,
-        for each mask, which of them is in the cluster of the row.
+    records : (n, 1 + M + 2^(M - 1)), uint8, result. The first entry is m, or 1 if in every cut the row is in the
+        cluster of one leaf, or if m > M: then the second entry is this leaf. Otherwise the m leaves follow, and from
+        1 + M on, for each mask, which of them is in the cluster of the row.
     """
     n, K = ids.shape
     M = 1
-    while 1 + M + (1 << (M - 1)) < records.shape[1]:
+    while records.shape[1] > 1 + M + (1 << (M - 1)):
         M += 1
     mine = np.empty(K, dtype=np.int32)  # the leaves of a row, sorted
     place = np.empty(K, dtype=np.int32)  # of the leaf of each edge among them

@@ -259,8 +259,9 @@ def add_edges(ids, T, scales, weights, labels, sums):
 def add_squared_differences(columns, index, total):
     """Add the squared distances of all points to the point `index`.
 
-    columns : (d, n), the points by columns. total : (n,), float32, to which the squares are added, column by column: the
-    sum of each point has the same order as in NumPy, and the loop over points is vectorised.
+    columns : (d, n), the points by columns.
+    total : (n,), float32, to which the squares are added. The sum of each point has the order of the columns, as in
+        NumPy, and the loop over points is vectorised.
     """
     for j in range(columns.shape[0]):
         column = columns[j]

@@ -24,7 +24,7 @@ from ultraspec.report._formatting import (
 from ultraspec.report._script_data import script_data, script_json
 from ultraspec.report.document import as_html, render_document, render_note, render_template, template
 
-SCRIPTS = ("core.js", "charts.js", "map.js", "tree.js", "panels.js", "page.js")
+SCRIPTS = ("core.js", "charts.js", "map.js", "list.js", "graph.js", "tree.js", "panels.js", "page.js")
 CONTENTS = (
     ("notes", "What stands out"),
     ("map-card", "Map"),

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec.figures import Agreement, Eigengap, Frame, palette
-from ultraspec.figures.cuts import Cut
+from ultraspec.figures.cuts import Cut, TopTree
 from ultraspec.figures.explore import Exploration, units_of
 from ultraspec.figures.labeled_rows import Floats, LabeledBlock
 from ultraspec.figures.survey import MOST_PATTERNS, PATTERN_LEAVES, Raster
@@ -59,7 +59,7 @@ def script_data(found: Exploration, gap: Eigengap, model: Any, key: str) -> dict
         "colors": len(palette.LIGHT),
         "map": {"kind": figures.map.kind, "frame": _frame(frame), "axes": figures.map.axes},
         "units": _n_units(found),
-        "representatives": "" if found.table is None else _packed(found.table.units.astype("<u2")),
+        "representatives": "" if found.table is None else pack(found.table.units.astype("<u2")),
         "cuts": _cuts(found, int(model.n_clusters_)),
         "start": "labeling" if not figures.has_model_labels and found.table is not None else "cut",
         "tree": _tree(found),
@@ -135,7 +135,7 @@ def _cuts(found: Exploration, own: int) -> dict[str, Any]:
             "sizes": [figures.counts.sizes.tolist()],
             "stability": [None],
             "agreement": [None],
-            "groups": _packed(groups),
+            "groups": pack(groups),
             "own": 0,
             "clusters": figures.cluster_names,
         }
@@ -147,7 +147,7 @@ def _cuts(found: Exploration, own: int) -> dict[str, Any]:
         "sizes": [cut.sizes.tolist() for cut in found.cuts],
         "stability": [_stability(cut) for cut in found.cuts],
         "agreement": [None if cut.judged.agreement is None else round(cut.judged.agreement, 3) for cut in found.cuts],
-        "groups": _packed(groups),
+        "groups": pack(groups),
         "own": ks.index(own) if own in ks else 0,
         "clusters": None,
     }
@@ -166,23 +166,32 @@ def _tree(found: Exploration) -> dict[str, Any] | None:
     for record, n in found.survey.patterns.most_common()[MOST_PATTERNS:]:  # too many to keep: the vote of the leaves
         leaves[record[1 + record[1 + PATTERN_LEAVES]]] += n
     return {
+        **tree_data(tree, found.table.unit_leaves, leaves.tolist(), patterns),
+        "stability": None if found.node_stability is None else _rounded(found.node_stability),
+    }
+
+
+def tree_data(
+    tree: TopTree, leaves: npt.NDArray[np.int32], counts: list[int], patterns: list[tuple[bytes, int]]
+) -> dict[str, Any]:
+    """Return a tree, the leaf of each unit, the rows of each leaf, and rows whose leaf depends on the cut."""
+    return {
         "name": tree.name,
         "nodes": tree.nodes,
         "first": tree.firsts,
         "merges": tree.merges.tolist(),
         "heights": _rounded(tree.heights, 5),
-        "leaf": _packed(found.table.unit_leaves.astype(np.uint8)),
-        "rows": leaves.tolist(),
-        "patterns": _packed(np.frombuffer(b"".join(record for record, _ in patterns), dtype=np.uint8)),
+        "leaf": pack(leaves.astype(np.uint8)),
+        "rows": counts,
+        "patterns": pack(np.frombuffer(b"".join(record for record, _ in patterns), dtype=np.uint8)),
         "counts": [n for _, n in patterns],
-        "stability": None if found.node_stability is None else _rounded(found.node_stability),
     }
 
 
 def _edges(found: Exploration, block: LabeledBlock, units: npt.NDArray[Any]) -> dict[str, Any]:
     """Return the units of rows, and the edges of those between units."""
     data: dict[str, Any] = {
-        "unit": _packed(units.astype("<u2")),
+        "unit": pack(units.astype("<u2")),
         "n": len(units),
         "border": "",
         "ids": "",
@@ -197,9 +206,9 @@ def _edges(found: Exploration, block: LabeledBlock, units: npt.NDArray[Any]) -> 
         data |= {
             "K": int(ids.shape[1]),
             "borders": len(at),
-            "border": _packed(variable_length(np.diff(at, prepend=0))),
-            "ids": _packed(ids[at].astype("<u2")),
-            "weights": _packed(block.edges.weights[at].astype("<f4")),
+            "border": pack(variable_length(np.diff(at, prepend=0))),
+            "ids": pack(ids[at].astype("<u2")),
+            "weights": pack(block.edges.weights[at].astype("<f4")),
         }
     return data
 
@@ -216,13 +225,13 @@ def _drawn(found: Exploration, xy: Floats, frame: Frame) -> dict[str, Any]:
         low, high = (float(values[known].min()), float(values[known].max())) if known.any() else (0.0, 0.0)
         share = np.where(known, (values - low) / (high - low if high > low else 1.0), 0.0)
         codes = np.where(known, np.rint(share * 65534), 65535).astype("<u2")  # the last code: missing
-        columns.append({"column": j, "low": low, "high": high, "values": _packed(codes)})
+        columns.append({"column": j, "low": low, "high": high, "values": pack(codes)})
     return data | {
-        "xy": _packed(_to_uint16(xy, frame)),
-        "outside": _packed(np.flatnonzero(~inside).astype("<u4")),
-        "rows": _packed(variable_length(np.diff(found.drawn, prepend=0))),
-        "odd": _packed(np.rint(np.clip(found.scores * 24, 0, 255)).astype(np.uint8)),
-        "confidence": None if sure is None else _packed(_to_bytes(sure)),
+        "xy": pack(to_uint16(xy, frame)),
+        "outside": pack(np.flatnonzero(~inside).astype("<u4")),
+        "rows": pack(variable_length(np.diff(found.drawn, prepend=0))),
+        "odd": pack(np.rint(np.clip(found.scores * 24, 0, 255)).astype(np.uint8)),
+        "confidence": None if sure is None else pack(_to_bytes(sure)),
         "columns": columns,
     }
 
@@ -247,8 +256,8 @@ def _raster(raster: Raster, n: int, frame: Frame, most: int) -> dict[str, Any]:
         "cells": [w, h],
         "extent": extent,
         "n": n,
-        "steps": _packed(variable_length(np.diff(keys, prepend=0))),
-        "counts": _packed(_to_bytes(np.log1p(counts) / np.log1p(largest))),
+        "steps": pack(variable_length(np.diff(keys, prepend=0))),
+        "counts": pack(_to_bytes(np.log1p(counts) / np.log1p(largest))),
         "most": largest,
     }
 
@@ -273,7 +282,7 @@ def _labelings(found: Exploration, frame: Frame) -> list[dict[str, Any]]:
                 "title": labeling.title,
                 "names": labeling.names,
                 "sizes": labeling.sizes.tolist(),
-                "codes": _packed(labeling.codes.astype("<u2")),
+                "codes": pack(labeling.codes.astype("<u2")),
                 "raster": raster,
             }
         )
@@ -297,10 +306,10 @@ def _profile(found: Exploration) -> dict[str, Any]:
         "names": profile.names,
         "features": profile.n_features,
         "leftOut": profile.n_left_out,
-        "n": _packed(n.astype("<u4")),
-        "mean": _packed(((unit_mean - mean) / safe).astype("<f4")),  # standardised
-        "variance": _packed((unit_variance / safe**2).astype("<f4")),
-        "bins": _packed(_to_bytes(bins)),
+        "n": pack(n.astype("<u4")),
+        "mean": pack(((unit_mean - mean) / safe).astype("<f4")),  # standardised
+        "variance": pack((unit_variance / safe**2).astype("<f4")),
+        "bins": pack(_to_bytes(bins)),
         "nBins": int(survey.bins.shape[2]),
         "bounds": [[float(f"{bound:.6g}") for bound in bounds] for bounds in profile.bounds],
         "total": {"mean": [float(f"{v:.9g}") for v in mean], "spread": [float(f"{v:.9g}") for v in safe]},
@@ -309,7 +318,7 @@ def _profile(found: Exploration) -> dict[str, Any]:
             for column, counts in zip(profile.categories, survey.categories, strict=True)
         ],
         "terms": [
-            {"name": name, "terms": terms, "counts": _packed(counts.astype("<u4")), "texts": texts.tolist()}
+            {"name": name, "terms": terms, "counts": pack(counts.astype("<u4")), "texts": texts.tolist()}
             for name, terms, counts, texts in profile.terms
         ],
     }
@@ -347,12 +356,12 @@ def _graph(found: Exploration, frame: Frame) -> dict[str, Any]:
     is_drawn = (edges >= 0).all(axis=1)
     return {
         "frame": _frame(frame),
-        "xy": _packed(_to_uint16(positions, frame)),
-        "units": _packed(units[drawn].astype("<u2")),
-        "sizes": _packed(_to_bytes(np.sqrt(rows / max(float(rows.max(initial=0.0)), 1.0)))),
+        "xy": pack(to_uint16(positions, frame)),
+        "units": pack(units[drawn].astype("<u2")),
+        "sizes": pack(_to_bytes(np.sqrt(rows / max(float(rows.max(initial=0.0)), 1.0)))),
         "rows": np.rint(rows).astype(int).tolist(),
-        "edges": _packed(edges[is_drawn].astype("<u2")),
-        "strength": _packed(_to_bytes(graph.strength[is_drawn])),
+        "edges": pack(edges[is_drawn].astype("<u2")),
+        "strength": pack(_to_bytes(graph.strength[is_drawn])),
     }
 
 
@@ -370,9 +379,9 @@ def _touching(found: Exploration) -> dict[str, Any]:
     strongest = np.sort(np.argsort(-sums, kind="stable")[:MOST_TOUCHING])
     keys, sums = keys[strongest], sums[strongest]
     return {
-        "a": _packed((keys // n).astype("<u2")),
-        "b": _packed((keys % n).astype("<u2")),
-        "sums": _packed(sums.astype("<f4")),
+        "a": pack((keys // n).astype("<u2")),
+        "b": pack((keys % n).astype("<u2")),
+        "sums": pack(sums.astype("<f4")),
     }
 
 
@@ -380,7 +389,7 @@ def _agreement(agreement: Agreement) -> dict[str, Any]:
     return {"members": np.round(agreement.members, 3).tolist(), "consensus": np.round(agreement.consensus, 3).tolist()}
 
 
-def _to_uint16(xy: npt.NDArray[np.float64], frame: Frame) -> npt.NDArray[np.uint16]:
+def to_uint16(xy: npt.NDArray[np.float64], frame: Frame) -> npt.NDArray[np.uint16]:
     """Return positions as shares of the frame in 16 bits, clipped to the frame."""
     share = np.clip((xy - frame.low) / (frame.high - frame.low), 0.0, 1.0)
     return np.rint(share * 65535).astype("<u2")
@@ -408,5 +417,6 @@ def variable_length(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
     return ((groups & 127) | (more << 7)).astype(np.uint8)[needed]
 
 
-def _packed(array: npt.NDArray[Any]) -> str:
+def pack(array: npt.NDArray[Any]) -> str:
+    """Return the bytes of an array in base64."""
     return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")

@@ -47,7 +47,6 @@ def render_document(
     style, script : str
         CSS and JavaScript beyond those of all pages.
     """
-    css = render_template("style.css", light=_colors("light"), dark=_colors("dark"))
     return str(
         render_template(
             "document.html",
@@ -57,10 +56,15 @@ def render_document(
             lead=lead,
             facts=facts,
             body=as_html(body),
-            style=as_html(css + style),
+            style=as_html(render_theme() + style),
             script=as_html(template("theme.js") + script),
         )
     )
+
+
+def render_theme() -> str:
+    """Render the CSS of all pages."""
+    return render_template("style.css", light=_colors("light"), dark=_colors("dark"))
 
 
 def render_note(kind: str, text: str, sign: str | None = None) -> str:

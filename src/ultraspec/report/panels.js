@@ -8,25 +8,6 @@ const examples = { ...data.examples, ...unpackEdges(data.examples) };
 const pairs = { a: unpack(Uint16Array, data.touching.a), b: unpack(Uint16Array, data.touching.b), sums: unpack(Float32Array, data.touching.sums) };
 const MOST_LISTED = 60;
 
-function showList() { // one button per cluster, with its rows of all the data
-  const list = $("clusters");
-  const k = current.sizes.length;
-  const most = Math.max(1, ...current.sizes);
-  list.className = "keys" + (k > 16 ? " long" : "") + (k > 120 ? " many" : "");
-  list.closest(".split").classList.toggle("below", k > 16);
-  list.style.setProperty("--name", `${Math.min(12, Math.max(...current.names.map((name) => name.length))) + 0.8}ch`);
-  list.style.setProperty("--rows", `${most.toLocaleString("en").length + 0.4}ch`);
-  $("list-hint").textContent = "Select a cluster to show it alone, select it again to show all." + (k > 120 ? ` Scroll to see all ${k}.` : "");
-  list.replaceChildren(...current.sizes.map((size, code) => {
-    const color = colorOf(code);
-    return make("li", { "data-cluster": code, "data-size": size, class: isShown(code) ? "" : "off" },
-      make("button", { type: "button", class: "key", "data-code": code, "aria-pressed": String(state.only === code), "aria-label": `Cluster ${current.names[code]}, ${formatRows(size)}: show only this one`, onclick: () => select(code) },
-        marker(code), make("span", { class: "name" }, current.names[code]),
-        make("span", { class: "track" }, make("i", { style: `width:${(100 * size) / most}%;background:${color}` })),
-        make("span", { class: "rows" }, size.toLocaleString("en")), make("span", { class: "share" }, formatShare(size / data.rows))));
-  }));
-}
-
 // Profiles: sums of the units of a cluster give its count, mean, variance and bins.
 function profileOf(groups, k) {
   if (profile.cache && profile.cache.groups === groups) return profile.cache;
