@@ -87,7 +87,7 @@ def vote_patterns(ids, T, leaves, joined_at, records):
     """Find how rows vote in all cuts of a tree whose leaves are in depth-first order.
 
     The representatives of a row lie in m leaves. A cut of the tree joins some neighbours among these m: bit j of a mask
-    says that leaves j and j + 1 are in one cluster. For each mask that a cut can have, the vote is that of the clusters.
+    says that leaves j and j + 1 are in one cluster. For each mask that a cut can have, the clusters are voted on.
 
     ids, T : (n, K), edges of the rows and their transition probabilities.
     leaves : (p,), leaf of each representative.
