@@ -485,7 +485,7 @@ def stability(model: Any, X: Any = None, *, ax: Axes | None = None) -> Axes:
     if null is None:
         raise ValueError("No other graphs judge the clusters of this model. Fit USPEC with discretize='auto'.")
     ax = _draw.new_axes(ax, (6.4, 3.6))
-    scores = [each.agreement for each in table.judged]
+    scores = np.array([each.agreement for each in table.judged], dtype=np.float64)
     ax.plot(table.ks, scores, marker="o", markersize=3, color=palette.LIGHT[0], label="these rows")
     ax.plot(null.ks, null.agreement, linestyle="--", color=_draw.GREY, label="rows without structure")
     ax.axvline(model.n_clusters_, color=palette.LIGHT[1], linewidth=1, label="chosen")

@@ -3,8 +3,8 @@ function showList() { // one button per cluster, with its rows of all the data
   const list = $("clusters");
   const k = current.sizes.length;
   const most = Math.max(1, ...current.sizes);
-  list.className = "keys" + (k > 16 ? " long" : "") + (k > 120 ? " many" : "");
-  list.closest(".split").classList.toggle("below", k > 16);
+  list.className = "keys" + (k > 22 ? " long" : k > 14 ? " dense" : "") + (k > 120 ? " many" : "");
+  list.closest(".split").classList.toggle("below", k > 22);
   list.style.setProperty("--name", `${Math.min(12, Math.max(...current.names.map((name) => name.length))) + 0.8}ch`);
   list.style.setProperty("--rows", `${most.toLocaleString("en").length + 0.4}ch`);
   $("list-hint").textContent = "Select a cluster to show it alone, select it again to show all." + (k > 120 ? ` Scroll to see all ${k}.` : "");

@@ -2,14 +2,14 @@
 const isVisible = (element) => { const box = element.getBoundingClientRect(); return box.bottom > -200 && box.top < innerHeight + 200; };
 // Parts of the page and the functions that draw them. Those in sight are drawn at once, the others right after.
 const parts = [
-  ["map-card", drawMap], ["map-card", showList], ["choose", drawTree], ["choose", showBranches], ["features", showFeatures], ["rows-card", showExamples],
-  ["trust", showTrust], ["trust", drawStability], ["compare", showComparison], ["sizes-card", drawSizes], ["graph-card", drawGraph], ["graph-card", showTouching],
+  ["map-card", showList], ["map-card", drawMap], ["choose", drawTree], ["choose", showBranches], ["features", showFeatures], ["rows-card", showExamples],
+  ["notes", showVerdict], ["trust", showTrust], ["trust", drawStability], ["compare", showComparison], ["sizes-card", drawSizes], ["graph-card", drawGraph], ["graph-card", showTouching],
 ];
 if (data.levels) parts.push(["confidence-card", drawConfidenceOfAll], ["confidence-card", drawConfidenceByCluster]);
 let later = 0;
 function update() { // after the clusters changed
   showChoice();
-  const always = new Set([showList, drawMap]);
+  const always = new Set([showList, drawMap, showVerdict]);
   const rest = [];
   for (const [id, draw] of parts) {
     if (always.has(draw) || isVisible($(id))) draw();

@@ -106,7 +106,7 @@ function describeCluster(found, code) { // one phrase
 function showFeatures() {
   const k = current.sizes.length;
   const found = profileOf(current.groups, k);
-  const listed = Array.from({ length: Math.min(k, MOST_LISTED) }, (_, code) => code);
+  const listed = state.only !== null ? [state.only] : Array.from({ length: Math.min(k, MOST_LISTED) }, (_, code) => code);
   $("cards").replaceChildren(...listed.map((code) => {
     const rows = telling(found, code).slice(0, 5).map(({ j, mean, spread }) => {
       const middle = 50 + clamp(mean, -2.5, 2.5) * 20, reach = clamp(spread, 0.02, 2.5) * 20;
@@ -121,7 +121,7 @@ function showFeatures() {
     const categories = categoryFacts(current.groups, k, code).slice(0, 3);
     if (categories.length) more.push(make("p", { class: "facts-line" }, ...categories.flatMap((fact, i) => [i ? " · " : "", make("b", {}, shorten(fact.name, 40)), ` ${formatShare(fact.share)} (${shorten(fact.column, 24)}; all rows ${formatShare(fact.usual)})`])));
     for (const text of termFacts(current.groups, code)) if (text.terms.length) more.push(make("p", { class: "facts-line" }, `${shorten(text.column, 24)}: `, make("b", {}, text.terms.map((each) => each.term).join(", "))));
-    return make("article", { class: "cluster-card" + (isShown(code) ? "" : " off"), "data-card": code },
+    return make("article", { class: "cluster-card", "data-card": code },
       make("h3", {}, marker(code), ` ${nameOf(code)}`, make("small", {}, ` ${formatRows(current.sizes[code])}`)), make("ol", { class: "telling" }, rows), ...more);
   }));
   $("cards-hint").textContent = k > MOST_LISTED ? `The ${MOST_LISTED} largest of ${k} clusters.` : "";
@@ -131,16 +131,16 @@ function drawHeatMap(found, k) { // standardised means: a table, so that it can 
   const strongest = Array.from({ length: profile.d }, (_, j) => [j, Math.max(...current.sizes.map((_, code) => Math.abs(found.mean[code * profile.d + j])))]).sort((a, b) => b[1] - a[1]);
   const columns = strongest.slice(0, Math.min(profile.d, innerWidth < 560 ? 6 : 16)).map(([j]) => j);
   const scale = scaleColors("diverging", 3);
-  const dark = rgb(theme("ink")), light = rgb(theme("surface"));
-  const shade = ([r, g, b]) => 0.299 * r + 0.587 * g + 0.114 * b;
+  const linear = (v) => (v <= 10 ? v / 3294 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+  const shade = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
   const head = make("tr", {}, make("th", { scope: "col" }, "Cluster"), columns.map((j) => make("th", { scope: "col", title: profile.names[j] }, make("span", {}, shorten(profile.names[j], 18)))));
-  const body = Array.from({ length: Math.min(k, MOST_LISTED) }, (_, code) => make("tr", { class: isShown(code) ? "" : "off" },
+  const body = Array.from({ length: Math.min(k, MOST_LISTED) }, (_, code) => make("tr", { class: state.only === code ? "chosen" : "" },
     make("th", { scope: "row" }, marker(code), " " + shorten(current.names[code], 14)),
     columns.map((j) => {
       const at = code * profile.d + j, mean = found.mean[at];
       const color = scale[Math.round(clamp(127.5 + mean * 63, 0, 255))];
-      const [a, b] = Math.abs(shade(color) - shade(dark)) > Math.abs(shade(color) - shade(light)) ? [dark, light] : [light, dark];
-      return make("td", { style: `background:${css(color)};color:${css(a)}`, title: `${profile.names[j]}: ${formatValue(rawMean(j, mean))}, ${mean.toFixed(2)} standard deviations from the mean of all rows` }, found.n[at] ? (mean > 0 ? "+" : mean < 0 ? "−" : "") + Math.abs(mean).toFixed(1) : "");
+      const text = shade(color) > 0.18 ? "#000" : "#fff"; // whichever has more contrast
+      return make("td", { style: `background:${css(color)};color:${text}`, title: `${profile.names[j]}: ${formatValue(rawMean(j, mean))}, ${mean.toFixed(2)} standard deviations from the mean of all rows` }, found.n[at] ? (mean > 0 ? "+" : mean < 0 ? "−" : "") + Math.abs(mean).toFixed(1) : "");
     })));
   $("heat").replaceChildren(make("thead", {}, head), make("tbody", {}, body));
 }
@@ -218,8 +218,10 @@ function note([kind, text]) {
   const signs = { warning: "!", look: "→", good: "✓" }, names = { warning: "Warning", look: "Note", good: "Good" };
   return make("li", { class: kind }, make("span", { class: "sign", "aria-hidden": "true" }, signs[kind]), make("p", {}, make("span", { class: "hidden" }, names[kind] + ": "), text));
 }
-function showTrust() {
+function showVerdict() {
   $("verdict").replaceChildren(note(wholeVerdict()));
+}
+function showTrust() {
   const listed = current.stability ? current.sizes.map((_, code) => code).slice(0, MOST_LISTED) : [];
   $("verdicts").replaceChildren(...listed.map((code) => {
     const [kind, text] = clusterVerdict(code);
@@ -325,7 +327,7 @@ function contingency(a, b, n, m) {
   for (let i = 0; i < drawn.n; i++) table[a[i] * m + b[i]]++;
   return table;
 }
-function scores(table, n, m, total) { // adjusted Rand index, adjusted and normalised mutual information (arithmetic mean)
+function scores(table, n, m, total) { // NMI divides by the larger entropy, as `ultraspec.metrics`; AMI by their mean, as scikit-learn
   const rows = new Float64Array(n), columns = new Float64Array(m);
   for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) { rows[i] += table[i * m + j]; columns[j] += table[i * m + j]; }
   const pairsOf = (x) => (x * (x - 1)) / 2;
@@ -338,7 +340,7 @@ function scores(table, n, m, total) { // adjusted Rand index, adjusted and norma
   for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) { const x = table[i * m + j]; if (x) mutual += (x / total) * Math.log((total * x) / (rows[i] * columns[j])); }
   const mean = (ha + hb) / 2;
   const chance = expectedInformation(rows, columns, total);
-  return { ari, nmi: mean ? mutual / mean : 1, ami: Math.abs(mean - chance) < 1e-12 ? 1 : (mutual - chance) / (mean - chance) };
+  return { ari, nmi: mean ? mutual / Math.max(ha, hb) : 1, ami: Math.abs(mean - chance) < 1e-12 ? 1 : (mutual - chance) / (mean - chance) };
 }
 function expectedInformation(rows, columns, total) { // of random labels with these sizes (Vinh, Epps and Bailey 2010)
   const logs = new Float64Array(total + 2); // logarithms of factorials
