@@ -286,7 +286,8 @@ def test_missing_values_do_not_count(browser, pages, table):
     with Visit(browser, pages["table"]) as visit:
         found = visit.run("""() => {
             const j = profile.names.indexOf("visits"), found = profileOf(current.groups, 4);
-            return [0, 1, 2, 3].map((code) => code * profile.d + j).map((at) => [found.n[at], rawMean(j, found.mean[at])]);
+            const places = [0, 1, 2, 3].map((code) => code * profile.d + j);
+            return places.map((at) => [found.n[at], rawMean(j, found.mean[at])]);
         }""")
         for code, (n, mean) in enumerate(found):
             mine = describe["visits"][model.labels_ == code]
