@@ -32,13 +32,16 @@ class Note:
     text: str
 
 
-def diagnose(model: Any, figures: FigureData, gap: Eigengap) -> list[Note]:
-    """Return all notes on a result, warnings first."""
+def diagnose(model: Any, figures: FigureData, gap: Eigengap, *, judged: bool = False) -> list[Note]:
+    """Return all notes on a result, warnings first.
+
+    If other graphs have `judged` the clusters, which tells more than eigenvalues, a small eigengap is no warning.
+    """
     notes = [
         *_labels(figures),
         *_outliers(figures),
         *_sizes(figures),
-        *_eigengap(gap),
+        *(note for note in _eigengap(gap) if not judged or "eigengap" not in note.text or note.kind == "good"),
         *_confidence(figures),
         *_agreement(figures),
         *_feature_scales(model, figures),

@@ -63,7 +63,7 @@ def render(
     n_clusters = len(figures.cluster_names)
     data = script_data(found, gap, model, model_key(model))
     ks = data["cuts"]["ks"]
-    notes = diagnose(model, figures, gap)
+    notes = diagnose(model, figures, gap, judged=found.null is not None)
     if not data["structure"]:  # the page says so: good news about sizes would contradict it
         notes = [note for note in notes if note.kind != "good"]
     body = render_template(

@@ -51,7 +51,7 @@ function newArea(id, frame, axes, view = { x: 0, y: 0, scale: 1 }) {
   const left = named ? 50 : 1, right = named ? 8 : 1, top = named ? 22 : 1, bottom = named ? 44 : 1;
   const free = width - left - right;
   const ratio = frame.equal ? (frame.high[1] - frame.low[1]) / (frame.high[0] - frame.low[0]) : clamp(420 / width, 0.5, 0.75);
-  const h = Math.min(free * ratio, 640);
+  const h = Math.min(free * ratio, data.map.height || 640);
   const w = frame.equal ? h / ratio : free;
   const height = h + top + bottom;
   const dpr = Math.max(1, window.devicePixelRatio || 1);
@@ -257,7 +257,7 @@ function drawRaster(area, levels) {
   pen.putImageData(image, 0, 0);
   const left = area.x((x1 / w) * extent[0]), right = area.x((x2 / w) * extent[0]);
   const bottom = area.y((y1 / h) * extent[1]), above = area.y((y2 / h) * extent[1]);
-  area.c.imageSmoothingEnabled = (right - left) / wide < 6;
+  area.c.imageSmoothingEnabled = (right - left) / wide < 2.5; // cells that are seen one by one have sharp edges
   area.c.imageSmoothingQuality = "high";
   area.c.drawImage(small, left, above, right - left, bottom - above);
 }

@@ -30,7 +30,8 @@ SAMPLE_ROWS = 20_000  # whose edges give the layout
 LAYOUT_NODES = 400
 MOST_ROWS = 20_000_000  # counting more takes too long to show a model
 SCRIPTS = ("core.js", "charts.js", "map.js", "list.js", "small.js")
-SMALL_HEIGHT, PAGE_HEIGHT = 500, 860
+SMALL_HEIGHT, PAGE_HEIGHT = 520, 860
+MAP_HEIGHT = 330
 
 
 class PageView:
@@ -95,6 +96,7 @@ def small_page(model: Any) -> str | None:
             "kind": "points",
             "frame": {"low": frame.low.tolist(), "high": frame.high.tolist(), "equal": frame.equal},
             "axes": axes,
+            "height": MAP_HEIGHT,
         },
         "units": len(at),
         "cuts": {
