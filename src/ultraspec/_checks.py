@@ -122,12 +122,12 @@ def check_clusters(n_clusters: Any) -> None:
         check_integer("n_clusters", n_clusters, least=1, alternatives=("auto",))
 
 
-def check_number(name: str, value: Any, *, least: float) -> None:
-    """Raise unless `value` is a finite number of at least `least`."""
-    expected = f"a finite number >= {least:g}"
+def check_number(name: str, value: Any, *, least: float, most: float = np.inf) -> None:
+    """Raise unless `value` is a finite number from `least` to `most`."""
+    expected = f"a finite number >= {least:g}" if np.isinf(most) else f"a number from {least:g} to {most:g}"
     if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
         raise InvalidParameterType(name, value, expected)
-    if not np.isfinite(float(value)) or value < least:
+    if not np.isfinite(float(value)) or not least <= float(value) <= most:
         raise InvalidParameter(name, value, expected)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec._checks import check_choice, check_clusters, check_integer, check_jobs, check_number, seed_sequence
@@ -22,9 +23,12 @@ from ultraspec.engines.callbacks import CallbackReporter, CallbackSupport
 from ultraspec.engines.fingerprint import describe_data
 from ultraspec.engines.progress import Reporter, reporter_for
 from ultraspec.engines.threads import ThreadEngine, engine_for
-from ultraspec.rows import Block, Rows, Scaling, Span
+from ultraspec.rows import Block, Rows, RowView, Scaling, Span
 from ultraspec.spectral.edges import Edges, LazyEdges
+from ultraspec.spectral.explanation import Findings, explain, overlaps_of
+from ultraspec.spectral.layers import Layer
 from ultraspec.spectral.model import Model, RowModel
+from ultraspec.spectral.outliers import QUANTILES
 from ultraspec.spectral.partition import Partition, VotePartition, embed_all
 from ultraspec.spectral.preprocess import Preprocessor, UnseenRows
 from ultraspec.spectral.representatives import MOST_REPRESENTATIVES
@@ -83,6 +87,12 @@ class Fitted:
         The fitted rows of `USENC`, if they are on a cluster. Neither pickles nor model files store them.
     agreements : dict of str to float, or None
         Agreement of each candidate with other graphs, the largest first, if one was chosen by it.
+    layers : list of Layer, or None
+        Numbers of clusters that the data supports, the best first, if they were asked for.
+    outlier_quantiles : ndarray of float32, or None
+        Quantiles of the outlier scores of the fitted rows.
+    outlier_scores : ndarray of float32, or None
+        Outlier scores of the fitted rows, if these are in memory. Neither pickles nor model files store them.
     """
 
     model: RowModel
@@ -95,6 +105,9 @@ class Fitted:
     consensus: Any = None
     source: Rows | None = None
     agreements: dict[str, float] | None = None
+    layers: list[Layer] | None = None
+    outlier_quantiles: npt.NDArray[np.float32] | None = None
+    outlier_scores: npt.NDArray[np.float32] | None = None
 
     @property
     def partition(self) -> Partition:
@@ -117,6 +130,12 @@ class Fitted:
         """Edges of the fitted rows to the first model's representatives, if they are in memory."""
         return self.edges if isinstance(self.edges, Edges) else None
 
+    @property
+    def common_edges(self) -> Edges | None:
+        """Edges of sampled rows to the first model's representatives, if clusterings were compared on them."""
+        choice = self.members[0].choice
+        return choice.own.edges if choice is not None and len(choice.own.edges) else None
+
     def embed_fitted_rows(self, engine: ThreadEngine) -> npt.NDArray[np.float32]:
         """Embed the fitted rows without searching their neighbours again."""
         if self.edges is not None:
@@ -126,7 +145,7 @@ class Fitted:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what grows with the rows, for pickles."""
-        return {**vars(self), "edges": None, "consensus": None, "source": None}
+        return {**vars(self), "edges": None, "consensus": None, "source": None, "outlier_scores": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -202,10 +221,29 @@ class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         return tags
 
 
+def _votes(model: Any) -> bool:
+    """Return whether rows of a fitted estimator vote, so that they have memberships; raise AttributeError if not."""
+    if "_fitted" in vars(model) and not isinstance(model._fitted.partition, VotePartition):
+        raise AttributeError(
+            f"This {type(model).__name__} has no predict_proba: rows are assigned to the nearest centre, not by votes. "
+            "Fit with the default of discretize or consensus."
+        )
+    return True
+
+
+def _label_inliers(label: Callable[[Block], Any], model: RowModel, threshold: float, block: Block) -> Any:
+    """Label preprocessed rows, -1 if their outlier score is beyond a threshold."""
+    labels = label(block)
+    is_outlier = model.outlier_scores(block) > threshold
+    if isinstance(labels, tuple):
+        return np.where(is_outlier, np.int32(-1), labels[0]), labels[1]
+    return np.where(is_outlier, np.int32(-1), labels)
+
+
 class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowClusterer):
     """Base of the estimators that label and embed new rows."""
 
-    _per_row: ClassVar[tuple[str, ...]] = ("labels_",)  # fitted attributes that grow with the rows
+    _per_row: ClassVar[tuple[str, ...]] = ("labels_",)  # fitted attributes that grow with the rows, and are stored
     _may_choose_representatives: ClassVar[bool] = False  # whether n_representatives may be "auto"
     _fitted: Fitted
     n_features_in_: int
@@ -331,6 +369,130 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         ends = (0, min(n, ROWS_REMEMBERED)), (max(0, n - ROWS_REMEMBERED), n)
         unseen = self._unseen(rows, state.preprocessor)
         return np.concatenate([state.model.marks(unseen.read(*span)) for span in ends]).astype(np.uint16)
+
+    def predict(self, X: Any, *, return_confidence: bool = False, outliers: float | None = None) -> Any:
+        """Label the rows of X, which need not have been fitted.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+        return_confidence : bool, default=False
+            Also return the confidence in each label, like `confidence_` for fitted rows.
+        outliers : float or None, default=None
+            Label rows -1 whose outlier score is beyond this quantile of the scores of the fitted rows, such as 0.99.
+            None labels every row.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int32, or a tuple of it and an ndarray of shape (n_samples,), float32
+            Cluster of each row, and the confidence in it.
+        """
+        check_is_fitted(self)
+        rows = open_input(self, X, reset=False)
+        model = self._fitted.model
+        label = model.label_with_confidence if return_confidence else model.label
+        types: Any = [np.int32, np.float32] if return_confidence else np.int32
+        if outliers is not None:
+            label = functools.partial(_label_inliers, label, model, self._outlier_threshold(outliers))
+        return self._map_rows(rows, label, types)
+
+    def _outlier_threshold(self, quantile: float) -> float:
+        """Return the outlier score at a quantile of the fitted rows."""
+        check_number("outliers", quantile, least=0.0, most=1.0)
+        quantiles = self._fitted.outlier_quantiles
+        if quantiles is None:
+            raise ValueError("This model comes from a file of an older release, which did not store outlier scores.")
+        return float(np.interp(quantile, np.linspace(0.0, 1.0, QUANTILES), quantiles))
+
+    @available_if(_votes)
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float32]:
+        """Compute the membership of the rows of X in each cluster.
+
+        It is the share of each cluster in the edges of a row to its representatives: 1 deep inside of a cluster, less
+        near its border. The cluster with the largest share is that of `predict`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters), float32
+            Memberships; those of a row add up to one.
+        """
+        check_is_fitted(self)
+        rows = open_input(self, X, reset=False)
+        return self._map_rows(rows, self._fitted.model.memberships, np.float32, self._fitted.partition.n_clusters)
+
+    def outlier_score(self, X: Any) -> npt.NDArray[np.float32]:
+        """Compute how far the rows of X lie from what their representatives stand for.
+
+        The score is 1 - 1 / r, where r is the mean distance of a row to its representatives, relative to the distances
+        between these; it is 0 if r is below one. So a score of 0.5 means twice as far out as usual.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float32
+            Scores from 0 to 1; outliers have large ones.
+        """
+        check_is_fitted(self)
+        return self._map_rows(open_input(self, X, reset=False), self._fitted.model.outlier_scores, np.float32)
+
+    @property
+    def outlier_scores_(self) -> npt.NDArray[np.float32]:
+        """Outlier scores of the fitted rows, see `outlier_score`."""
+        self._check_has("outlier_scores_")
+        if self._fitted.outlier_scores is not None:
+            return self._fitted.outlier_scores
+        return self._of_source("outlier_scores_", "outlier_score(X)", self._fitted.model.outlier_scores)
+
+    def explain(self) -> str:
+        """Say in one paragraph how many clusters there are and why, and what is plausible, doubtful or odd."""
+        check_is_fitted(self)
+        state = self._fitted
+        partition = state.partition
+        labels = vars(self).get("labels_")
+        findings = Findings(
+            n_clusters=partition.n_clusters,
+            n_rows=state.n_rows,
+            sizes=np.bincount(labels) if isinstance(labels, np.ndarray) else None,
+            layers=state.layers,
+            agreements=state.agreements,
+        )
+        if isinstance(partition, VotePartition):
+            if partition.trust is not None:
+                findings = replace(findings, confidence=partition.cluster_confidence())
+            common = state.common_edges
+            if common is not None:
+                findings = replace(findings, overlaps=overlaps_of(partition.memberships(common)))
+        return explain(replace(findings, outlier_quantiles=state.outlier_quantiles))
+
+    def _check_has(self, name: str) -> None:
+        """Raise AttributeError as for any attribute of an estimator that is not fitted."""
+        if "_fitted" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _of_source(self, name: str, instead: str, function: Callable[[Block], Any]) -> Any:
+        """Apply a function of preprocessed rows to the fitted ones, which are read again."""
+        edges = self._fitted.edges
+        source = self._fitted.source
+        if isinstance(edges, LazyEdges) and isinstance(edges.rows, RowView):
+            source = edges.rows.rows
+        if source is None:
+            raise AttributeError(
+                f"This {type(self).__name__} does not hold its rows: it came from a file or is a copy. With the rows "
+                f"that were fitted, call model.{instead} instead of {name}.",
+                name=name,
+                obj=self,
+            )
+        return self._map_rows(source, function, np.float32)
 
     @abstractmethod
     def _set_fitted(self, state: Fitted) -> None:

@@ -291,27 +291,6 @@ class USENC(RowEstimator):
         self._set_labels(result, rows)
         return self
 
-    def predict(self, X: Any, *, return_confidence: bool = False) -> Any:
-        """Label the rows of X, which need not have been fitted: members label them, the consensus assigns a cluster.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-            Rows.
-        return_confidence : bool, default=False
-            Also return the share of the ensemble that supports each label, like `confidence_` for fitted rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), int32, or a tuple of it and an ndarray of shape (n_samples,), float32
-            Cluster of each row, and the confidence in it.
-        """
-        check_is_fitted(self)
-        rows = open_input(self, X, reset=False)
-        if return_confidence:
-            return self._map_rows(rows, self._model.label_with_confidence, [np.int32, np.float32])
-        return self._map_rows(rows, self._model.label, np.int32)
-
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Compute the embedding of X by the consensus: rows of unit length, in which the clusters are compact.
 

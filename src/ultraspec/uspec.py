@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -17,16 +17,26 @@ from ultraspec._estimator import Fitted, RowEstimator, all_or_nothing
 from ultraspec._input import open_input
 from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.engines.threads import ThreadEngine, engine_for
-from ultraspec.rows import Rows, RowView, sample_indices, subset
+from ultraspec.rows import Block, Rows, RowView, Span, sample_indices, subset
 from ultraspec.spectral.candidates import TREES
-from ultraspec.spectral.choice import POOL_ROWS, Choice, Pilot, build_choice, n_vectors_for, run_pilot
+from ultraspec.spectral.choice import (
+    POOL_ROWS,
+    Choice,
+    Chosen,
+    Panel,
+    Pilot,
+    build_choice,
+    n_vectors_for,
+    run_pilot,
+)
 from ultraspec.spectral.discretize import DISCRETIZATIONS, cluster_rows
 from ultraspec.spectral.edges import Edges, LazyEdges, connect, exact_edges, find_edges
 from ultraspec.spectral.embedding import stores_edges
+from ultraspec.spectral.layers import find_layers, warn_of_no_structure
 from ultraspec.spectral.model import Model
-from ultraspec.spectral.n_clusters import choose_by_eigengap, choose_by_tree
 from ultraspec.spectral.neighbors import build_index
 from ultraspec.spectral.options import PAPER_GRAPH, GraphOptions, LabelOptions
+from ultraspec.spectral.outliers import representative_spreads, score_quantiles, score_stored
 from ultraspec.spectral.partition import Partition, VotePartition, label_rows
 from ultraspec.spectral.preprocess import PreparedRows, Preprocessor, prepare_rows
 from ultraspec.spectral.representatives import count_representatives, select_representatives
@@ -40,7 +50,6 @@ from ultraspec.spectral.transfer_cut import (
 )
 from ultraspec.storage.checkpoint import NoCheckpoint
 
-CLUSTERS_IF_AUTO = 10  # number of clusters that n_clusters="auto" is taken for when graphs are judged
 WITHOUT_EFFECT = ("random_state", "n_jobs", "verbose", "checkpoint")  # on labels, or compared separately
 
 
@@ -50,6 +59,15 @@ class Division(NamedTuple):
     partition: Partition
     n_iter: int
     agreements: dict[str, float] | None = None
+
+
+def _confidence(model: Model, block: Block) -> npt.NDArray[np.float32]:
+    return model.label_with_confidence(block)[1]
+
+
+def _membership(model: Model, block: Block) -> npt.NDArray[np.float32]:
+    assert isinstance(model.partition, VotePartition)
+    return model.partition.membership(model.edges(block))
 
 
 class USPEC(RowEstimator):
@@ -62,8 +80,8 @@ class USPEC(RowEstimator):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters, or "auto" to choose it at the largest eigengap, between 2 and 50. If there is no clear
-        eigengap, the number is chosen from the merge tree, at the largest drop in similarity.
+        Number of clusters. "auto" takes the number, from 1 to some hundreds, at which graphs of disjoint halves of the
+        rows agree most, see `layers_`. One cluster means that no structure was found.
     n_representatives : int or "auto", default="auto"
         Number of representatives, p. "auto" takes 1,000 for up to eight features. For more, up to 10,000 or half of the
         rows: graphs become finer while they stay well connected. Small data uses at most a third of its rows.
@@ -274,12 +292,9 @@ class USPEC(RowEstimator):
         rows = open_input(self, X, reset=True)
         n_clusters = self._least_clusters(rows)
         options = GraphOptions.of(self)
-        on_rows = self.discretize == "kmeans"
-        n_vectors = max(KEPT_VECTORS, n_clusters + 1) if on_rows else n_vectors_for(n_clusters)
-        expected = CLUSTERS_IF_AUTO if self.n_clusters == "auto" else n_clusters
         with self._open_run(rows, self._describe()) as (engine, checkpoint, seed):
             phase = engine.reporter.phase
-            seeds = seed.spawn(5)
+            seeds = seed.spawn(6)
             rngs = [np.random.default_rng(each) for each in seeds]
 
             with phase("survey"):  # check the rows, choose the scale of float32 and principal components
@@ -301,8 +316,17 @@ class USPEC(RowEstimator):
                 if preprocessor.projects:
                     prepared = prepare_rows(graph_rows, preprocessor, engine)
 
+            layers, panel = None, None
+            if self.n_clusters == "auto":
+                with phase("layers"):  # how many clusters: graphs of disjoint halves of sampled rows
+                    layers, panel = engine.apply(find_layers, self._pool(prepared, seeds[4]), options, seeds[5])
+                    n_clusters = layers[0].n_clusters
+                    warn_of_no_structure(layers)
+
             with phase("pilot"):  # other graphs, of sampled rows: how fine should the graph be, and who judges it
-                pilot = self._run_pilot(prepared, expected, options, seeds[4], engine)
+                pilot = self._run_pilot(prepared, n_clusters, options, seeds[4], panel, engine)
+                on_rows = self.discretize == "kmeans"
+                n_vectors = max(KEPT_VECTORS, n_clusters + 1) if on_rows else n_vectors_for(n_clusters)
 
             with phase("representatives"):  # section 3.1.1
                 representatives = checkpoint.run(
@@ -345,6 +369,9 @@ class USPEC(RowEstimator):
 
             with phase("graph"):  # section 3.1.3, the graph of the representatives
                 p = len(index.representatives)
+                scores = None
+                if isinstance(edges, Edges):  # while their weights are distances
+                    scores = score_stored(edges, representative_spreads(index), engine)
                 graph = checkpoint.run(
                     "graph",
                     reduce_graph,
@@ -362,15 +389,14 @@ class USPEC(RowEstimator):
                 choice = None
                 if not on_rows:
                     number = int(seeds[3].generate_state(1)[0])
-                    choice = engine.apply(build_choice, pilot, graph, spectrum, index, edges.sigma, expected, number)
-                if self.n_clusters == "auto":
-                    n_clusters = self._choose_n_clusters(spectrum, choice)
+                    choice = engine.apply(build_choice, pilot, graph, spectrum, index, edges.sigma, n_clusters, number)
                 division = self._divide(self.discretize, n_clusters, spectrum, choice, edges, seeds[3], engine)
                 if sample is not None:
                     edges = LazyEdges(self._unseen(rows, preprocessor), index, edges.sigma)
                 partition, labels = label_rows(edges, division.partition, engine)
         warn_of_components(graph.component_sizes(), n_clusters, options, p)
         model = Model(index, edges.sigma, partition, choice)
+        quantiles = score_quantiles(prepared, model.outlier_scores, scores)
         if isinstance(edges, LazyEdges):
             edges = edges.without_ids()
         state = Fitted(
@@ -381,6 +407,9 @@ class USPEC(RowEstimator):
             seeds[3],
             edges=edges,
             agreements=division.agreements,
+            layers=layers,
+            outlier_quantiles=quantiles,
+            outlier_scores=scores if sample is None else None,
         )
         self._finish_fit(state, rows, engine.reporter)
         self.labels_ = self._map_rows(rows, model.label, np.int32) if rows.remote else labels
@@ -392,6 +421,7 @@ class USPEC(RowEstimator):
         n_clusters: int,
         options: GraphOptions,
         seed: np.random.SeedSequence,
+        panel: Panel | None,
         engine: ThreadEngine,
     ) -> Pilot:
         """Build the graphs of sampled rows that are needed, and return the number of representatives with them."""
@@ -400,15 +430,12 @@ class USPEC(RowEstimator):
                 count_representatives(prepared.n_rows, options.n_representatives, n_clusters, options.n_neighbors)
             )
         n_judges = self.n_graphs - 1
-        pool = subset(prepared, sample_indices(prepared.n_rows, POOL_ROWS, np.random.default_rng(seed)))
-        return engine.apply(run_pilot, pool, prepared.n_rows, n_clusters, n_judges, options, seed)
+        pool = self._pool(prepared, seed)
+        return engine.apply(run_pilot, pool, prepared.n_rows, n_clusters, n_judges, options, seed, panel)
 
-    def _choose_n_clusters(self, spectrum: Spectrum, choice: Choice | None) -> int:
-        """Choose the number of clusters for n_clusters="auto"."""
-        if choice is None:
-            return choose_by_eigengap(spectrum.eigenvalues, self.regularization)
-        tree = choice.own.hierarchy.trees["agreement"]
-        return choose_by_tree(tree, spectrum.eigenvalues, self.regularization)
+    def _pool(self, prepared: Rows, seed: np.random.SeedSequence) -> Rows:
+        """Return the sampled rows that other graphs are built from."""
+        return subset(prepared, sample_indices(prepared.n_rows, POOL_ROWS, np.random.default_rng(seed)))
 
     def _divide(
         self,
@@ -425,28 +452,13 @@ class USPEC(RowEstimator):
             kmeans = LabelOptions(int(self.n_init), int(self.max_iter), seed)
             return Division(*cluster_rows(spectrum, edges, n_clusters, kmeans, engine))
         assert choice is not None
-        agreements = None
         if discretize == "auto":
-            groups, agreements = engine.apply(choice.choose, n_clusters)
+            chosen = engine.apply(choice.choose, n_clusters)
         else:
             groups = engine.apply(choice.own.hierarchy.cut, discretize, n_clusters)
-        return Division(VotePartition(spectrum, groups, int(groups.max()) + 1), 0, agreements)
-
-    def predict(self, X: Any) -> npt.NDArray[np.int32]:
-        """Label the rows of X, which need not have been fitted.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), int32
-            Cluster of each row.
-        """
-        check_is_fitted(self)
-        return self._map_rows(open_input(self, X, reset=False), self._fitted.model.label, np.int32)
+            chosen = Chosen(groups, None, engine.apply(choice.trust, groups))
+        partition = VotePartition(spectrum, chosen.groups, int(chosen.groups.max()) + 1, trust=chosen.trust)
+        return Division(partition, 0, chosen.agreements)
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Compute the spectral embedding of X: rows of unit length, in which the clusters are compact.
@@ -538,7 +550,10 @@ class USPEC(RowEstimator):
                 edges = find_edges(rows, model.index, model.sigma, engine)
             sample = self._sample(len(edges), state.labels_seed) if other.discretize == "kmeans" else None
             if node_groups is not None:
-                division = Division(VotePartition(model.partition.spectrum, node_groups, other.n_clusters), 0)
+                assert model.choice is not None
+                trust = engine.apply(model.choice.trust, node_groups)
+                spectrum = model.partition.spectrum
+                division = Division(VotePartition(spectrum, node_groups, other.n_clusters, trust=trust), 0)
             else:
                 division = self._divide(
                     other.discretize,
@@ -617,15 +632,62 @@ class USPEC(RowEstimator):
         self.n_clusters_ = state.partition.n_clusters
         self.n_iter_ = state.n_iter
         self.candidates_ = state.agreements
+        self.layers_ = state.layers
         self.discretize_ = self.discretize if state.agreements is None else next(iter(state.agreements))
         self.sigma_ = state.model.sigma * state.preprocessor.scale
         self.eigenvalues_ = state.partition.spectrum.eigenvalues
 
     @property
+    def confidence_(self) -> npt.NDArray[np.float32]:
+        """How far other graphs keep each fitted row with its cluster, from 0 to 1."""
+        self._check_has("confidence_")
+        partition = self._judged_partition("confidence_")
+        return self._of_edges("confidence_", "predict(X, return_confidence=True)", partition.confidence, _confidence)
+
+    @property
+    def cluster_confidence_(self) -> npt.NDArray[np.float64]:
+        """Mean confidence in the rows of each cluster."""
+        self._check_has("cluster_confidence_")
+        return self._judged_partition("cluster_confidence_").cluster_confidence()
+
+    @property
+    def probabilities_(self) -> npt.NDArray[np.float32]:
+        """Membership of each fitted row in its own cluster: the largest entry of `predict_proba`."""
+        self._check_has("probabilities_")
+        partition = self._fitted.partition
+        if not isinstance(partition, VotePartition):
+            raise AttributeError('probabilities_ needs votes of representatives: fit with discretize="auto".')
+        return self._of_edges("probabilities_", "predict_proba(X)", partition.membership, _membership)
+
+    def _judged_partition(self, name: str) -> VotePartition:
+        """Return the partition; raise AttributeError unless other graphs have judged it."""
+        partition = self._fitted.partition
+        if not isinstance(partition, VotePartition) or partition.trust is None:
+            raise AttributeError(
+                f'This USPEC has no {name}: no other graphs have judged its clusters. Fit with discretize="auto".'
+            )
+        return partition
+
+    def _of_edges(
+        self, name: str, instead: str, function: Callable[[Edges], Any], of_block: Callable[[Any, Block], Any]
+    ) -> Any:
+        """Apply a function of edges to those of the fitted rows; `of_block` is for rows whose edges are not stored."""
+        edges = self._fitted.stored_edges
+        if edges is None:
+            return self._of_source(name, instead, partial(of_block, self._fitted.model))
+        out = np.empty(len(edges), dtype=np.float32)
+
+        def fill(part: Edges, span: Span) -> None:
+            out[slice(*span)] = function(part)
+
+        with ThreadEngine(self.n_jobs) as engine:
+            edges.map(fill, engine)
+        return out
+
+    @property
     def representatives_(self) -> npt.NDArray[np.float64]:
         """The representatives, in the coordinates of X."""
-        if "_fitted" not in vars(self):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'representatives_'")
+        self._check_has("representatives_")
         model = self._fitted.model
         assert isinstance(model, Model)
         return self._fitted.preprocessor.restore(model.index.representatives)

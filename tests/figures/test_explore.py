@@ -16,7 +16,7 @@ from ultraspec.figures.columns import TextTerms, read_columns
 from ultraspec.figures.cuts import best_match
 from ultraspec.figures.explore import explore, telling_features
 from ultraspec.figures.labeled_rows import open_labeled_rows
-from ultraspec.figures.trust import correct_for_size, has_structure, suggest_numbers
+from ultraspec.figures.trust import correct_for_size, has_structure
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +73,15 @@ def test_the_same_is_collected_in_blocks_of_any_number(found, monkeypatch):
 
 def test_structure_is_found_where_it_is(found):
     _, _, found = found
-    assert has_structure(found.cuts, found.null)
-    best = suggest_numbers(found.cuts, found.null, found.table.tree)[0]
-    assert 9 <= best.k <= 13  # eleven classes, of which some touch
+    assert has_structure(found.layers)
+    assert 9 <= found.layers[0].n_clusters <= 12  # eleven classes, of which some touch
     X = np.random.default_rng(1).normal(size=(2000, 2))
-    noise = explore(USPEC(4, n_representatives=200, random_state=0, n_jobs=1).fit(X), X)
-    assert not has_structure(noise.cuts, noise.null)
-    assert suggest_numbers(noise.cuts, noise.null, noise.table.tree) == []
+    model = USPEC(4, n_representatives=200, random_state=0, n_jobs=1).fit(X)
+    noise = explore(model, X)
+    assert [layer.n_clusters for layer in noise.layers] == [1]
+    assert not has_structure(noise.layers)
+    at_four = noise.cuts[2]
+    assert at_four.judged.agreement < np.interp(4, noise.null.ks, noise.null.agreement) + 0.3
 
 
 def test_stability_is_the_jaccard_index_of_the_best_match():

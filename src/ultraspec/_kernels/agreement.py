@@ -79,6 +79,69 @@ def vote(ids, T, groups, labels):
 
 
 @kernel
+def vote_shares(ids, T, groups, labels, out):
+    """Compute the share of each cluster in the weight of each row.
+
+    ids, T : (n, K), edges of the rows and their transition probabilities.
+    groups : (p,), cluster of each representative.
+    labels : (n,), clusters that `vote` gives: of equal shares, theirs is made the largest.
+    out : (n, k), result, zeros at first.
+    """
+    n, K = ids.shape
+    for i in range(n):
+        for a in range(K):
+            out[i, groups[ids[i, a]]] += T[i, a]
+        share = out[i, labels[i]]
+        for c in range(out.shape[1]):
+            if c != labels[i] and out[i, c] >= share:
+                out[i, c] = np.nextafter(share, np.float32(0.0))
+
+
+@kernel
+def vote_trust(ids, T, groups, trust, labels, out):
+    """Compute the trust in the label of each row: that in its representatives, if they have the same label, or zero.
+
+    ids, T : (n, K), edges of the rows and their transition probabilities.
+    groups, trust : (p,), cluster of each representative, and the trust in it.
+    labels : (n,), clusters of the rows.
+    out : (n,), result: the mean over the edges.
+    """
+    n, K = ids.shape
+    for i in range(n):
+        total = np.float32(0.0)
+        for a in range(K):
+            r = ids[i, a]
+            if groups[r] == labels[i]:
+                total += T[i, a] * trust[r]
+        out[i] = min(total, np.float32(1.0))
+
+
+@kernel
+def relative_distances(ids, sq, spreads, out):
+    """Compare the distance of each row to its representatives with the distances between those.
+
+    ids, sq : (n, K), the nearest representatives of the rows, and squared distances.
+    spreads : (p,), mean distance of each representative to others near it.
+    out : (n,), result: the mean distance, without the nearest representative, over the mean of their spreads, without
+        the largest. A representative may lie on an outlier: it is left out of both.
+    """
+    n, K = ids.shape
+    for i in range(n):
+        total = np.float64(0.0)
+        spread = np.float64(0.0)
+        largest = np.float64(0.0)
+        for a in range(K):
+            if a > 0 or K == 1:
+                total += np.sqrt(np.float64(sq[i, a]))
+            each = np.float64(spreads[ids[i, a]])
+            spread += each
+            largest = max(largest, each)
+        if K > 1:
+            spread -= largest
+        out[i] = total / max(spread, 1e-300)
+
+
+@kernel
 def add_votes(ids, T, labels, firsts, votes):
     """Add the edges of each row to the base clusters that the row is in.
 

@@ -27,7 +27,8 @@ from ultraspec.figures.labeled_rows import (
 )
 from ultraspec.figures.representative_graph import build_graph
 from ultraspec.figures.survey import BINS, Plan, Survey, finish_cuts, survey_rows
-from ultraspec.figures.trust import Null, measure_null, node_stability
+from ultraspec.figures.trust import Null, measure_null, node_stability, supported_numbers
+from ultraspec.spectral.layers import Layer
 
 MOST_POINTS = 20_000  # larger data is drawn as a raster
 RASTER = 1024  # cells along the longer side of a raster
@@ -130,6 +131,8 @@ class Exploration:
         Stability without structure.
     node_stability : ndarray or None
         Stability of each node of the tree.
+    layers : list of Layer
+        Numbers of clusters that the rows support, the best first.
     """
 
     figures: FigureData
@@ -151,6 +154,7 @@ class Exploration:
     scores: Floats
     null: Null | None
     node_stability: Floats | None
+    layers: list[Layer]
 
 
 def explore(
@@ -277,6 +281,7 @@ def _explore(rows: LabeledRows, compare: Mapping[str, Any], describe: Any) -> Ex
         sample.distances.astype(np.float64) / typical,
         measure_null(rows, table),
         node_stability(rows, table),
+        supported_numbers(rows),
     )
 
 

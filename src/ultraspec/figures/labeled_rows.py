@@ -17,6 +17,7 @@ import scipy.sparse
 
 from ultraspec._estimator import fitted
 from ultraspec._input import open_input
+from ultraspec._kernels.agreement import relative_distances
 from ultraspec.engines.progress import reporter_for
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.members import base_columns, first_columns
@@ -59,7 +60,8 @@ class LabeledBlock:
     values : ndarray of shape (n, c), float64, or None
         Some columns of the rows, before scaling.
     distances : ndarray of shape (n,), float32, or None
-        Distance of each row to its nearest representative, after preprocessing.
+        Mean distance of each row to its representatives, relative to what is usual for these: the outlier score of
+        the models is a function of it.
     """
 
     codes: Integers
@@ -259,16 +261,21 @@ class LabeledRows:
         return values if scaling is None else values * scaling.deviation[columns] + scaling.mean[columns]
 
     def _distances(self, prepared: Block, edges: Edges) -> npt.NDArray[np.float32]:
-        """Return the distance of preprocessed rows to their nearest representatives."""
-        R = self.first_member.index.representatives
-        nearest = edges.ids[:, 0]
-        if not scipy.sparse.issparse(prepared):
-            return np.sqrt(np.square(prepared - R[nearest]).sum(axis=1, dtype=np.float64)).astype(np.float32)
-        dense = np.asarray(R, dtype=np.float64)
-        products = np.asarray(prepared.multiply(dense[nearest]).sum(axis=1)).ravel()
-        squares = np.asarray(prepared.multiply(prepared).sum(axis=1)).ravel()
-        squared = squares - 2 * products + np.square(dense).sum(axis=1)[nearest]
-        return np.sqrt(np.maximum(squared, 0.0)).astype(np.float32)
+        """Return how far preprocessed rows lie from their representatives, relative to what is usual for these."""
+        model = self.first_member
+        R = np.asarray(model.index.representatives)
+        squares = np.empty(edges.ids.shape, dtype=np.float32)
+        is_sparse = scipy.sparse.issparse(prepared)
+        lengths = np.asarray(prepared.multiply(prepared).sum(axis=1)).ravel() if is_sparse else None
+        for a, ids in enumerate(edges.ids.T):
+            if lengths is None:
+                squares[:, a] = np.square(prepared - R[ids]).sum(axis=1)
+            else:
+                products = np.asarray(prepared.multiply(R[ids]).sum(axis=1)).ravel()
+                squares[:, a] = np.maximum(lengths - 2 * products + np.square(R[ids]).sum(axis=1), 0.0)
+        ratios = np.empty(len(squares), dtype=np.float32)
+        relative_distances(np.ascontiguousarray(edges.ids), squares, model.spreads, ratios)
+        return ratios
 
     def _edges(self, block: _RawBlock, where: Selection) -> Edges:
         """Return the edges of rows to the representatives of the first member."""
@@ -297,6 +304,10 @@ class LabeledRows:
             mean = np.asarray(block.mean(axis=0)).ravel()
             return np.sqrt(np.maximum(np.asarray(block.multiply(block).mean(axis=0)).ravel() - mean**2, 0.0))
         return np.asarray(block, dtype=np.float64).std(axis=0)
+
+    def prepared(self, where: Selection) -> Block:
+        """Return some rows preprocessed for the model."""
+        return _RawBlock(self, where).prepared
 
     def raw(self, where: Selection) -> Block:
         """Return some rows as the user passed them."""

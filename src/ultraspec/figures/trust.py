@@ -13,22 +13,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.figures.cuts import Cut, CutTable, TopTree, best_match, cluster_stability
+from ultraspec.figures.cuts import CutTable, best_match, cluster_stability
 from ultraspec.figures.labeled_rows import Floats, Integers, LabeledRows
-from ultraspec.rows import ArrayRows
+from ultraspec.rows import ArrayRows, SparseRows, sample_indices
 from ultraspec.spectral.candidates import CANDIDATES
-from ultraspec.spectral.choice import Choice, Judge, agreement, rank, run_pilot
+from ultraspec.spectral.choice import POOL_ROWS, Choice, Judge, agreement, rank, run_pilot
+from ultraspec.spectral.layers import Layer, find_layers
 from ultraspec.spectral.model import Model
-from ultraspec.spectral.n_clusters import UNRELATED
 from ultraspec.spectral.options import GraphOptions
 
 NULL_ROWS = 6_000
 NULL_KS = (2, 3, 4, 5, 6, 8, 11, 15, 20, 30, 45, 60)  # numbers of clusters; between them levels are interpolated
 REMEMBERED = 4
-CLEAR_AGREEMENT = 0.7  # adjusted Rand index from which on graphs agree
-MORE_THAN_NULL = 0.15  # and by which it exceeds that of rows without structure
+LEAST_ROWS = 60  # of which layers can be found
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _measure_null(rows: LabeledRows, model: Model, choice: Choice, table: CutTab
     options = replace(GraphOptions.of(rows.model), n_representatives=len(choice.judges[0].hierarchy.nodes))
     n_judges = 1 + min(2, len(choice.judges))
     expected = min(rows.model.n_clusters_, max(1, n // 4))
-    pilot = run_pilot(ArrayRows(X), n, expected, n_judges, options, np.random.SeedSequence(0), rows.engine)
+    pilot = run_pilot(ArrayRows(X), n, expected, n_judges, options, np.random.SeedSequence(0), None, rows.engine)
     first, *others = pilot.judges[:n_judges]
     most = min(judge.hierarchy.n_nodes for judge in (first, *others))
     ks = [k for k in NULL_KS if k <= min(most, max(table.ks))]
@@ -156,54 +156,33 @@ def _tree_cuts(judge: Judge, k: int, engine: ThreadEngine) -> list[Integers]:
     return [cut(judge.hierarchy, k, engine) for name, cut in CANDIDATES.items() if name != "kmeans"]
 
 
-@dataclass(frozen=True)
-class Suggestion:
-    """A number of clusters that stands out, and how much: from 0 to 1."""
-
-    k: int
-    strength: float
+_layers_found: dict[int, tuple[weakref.ref[Any], list[Layer]]] = {}
 
 
-def suggest_numbers(cuts: Sequence[Cut], null: Null | None, tree: TopTree | None, most: int = 4) -> list[Suggestion]:
-    """Return the numbers of clusters that stand out, the strongest first.
+def supported_numbers(rows: LabeledRows) -> list[Layer]:
+    """Return the numbers of clusters that the rows support, the best first; a single cluster if there is no structure.
 
-    If other graphs judge the cuts, the strength is their agreement times the mean stability, less that of rows without
-    structure. Otherwise it is the drop of similarity in the tree.
+    The model knows them if it chose the number of clusters itself. Otherwise they are found in a sample of the rows.
+    Empty if there are too few rows.
     """
-    if not cuts or tree is None or not has_structure(cuts, null):
+    known = getattr(rows.model, "layers_", None)
+    if known is not None:
+        return list(known)
+    if rows.rows is None or rows.n_rows < LEAST_ROWS:
         return []
-    ks = np.array([cut.k for cut in cuts])
-    if cuts[0].stability is not None:
-        scores = np.array([cut_score(cut) for cut in cuts])
-        if null is not None:
-            scores = scores - np.interp(ks, null.ks, np.array(null.level) * np.array(null.agreement))
-    else:
-        similar = np.concatenate([tree.heights[::-1], [tree.heights[0]]]) + UNRELATED  # entry j leaves j + 1 clusters
-        falls = similar[1:] / np.maximum(similar[:-1], 1e-9)
-        at = np.clip(ks - 2, 0, len(falls) - 1)
-        scores = 1 - 1 / np.maximum(falls[at], 1.0)
-    padded = np.concatenate([[-np.inf], scores, [-np.inf]])
-    peaks = np.flatnonzero((scores >= padded[:-2]) & (scores >= padded[2:]) & (scores > 0))
-    best = peaks[np.argsort(-scores[peaks], kind="stable")][:most]
-    if not best.size:
-        return []
-    enough = scores[best] >= 0.5 * scores[best[0]]
-    return [Suggestion(int(ks[i]), float(np.clip(scores[i], 0.0, 1.0))) for i in best[enough]]
+    state = rows.state.model
+    key = id(state.members[0])
+    if key not in _layers_found or _layers_found[key][0]() is not state.members[0]:
+        while len(_layers_found) >= REMEMBERED:
+            _layers_found.pop(next(iter(_layers_found)))
+        chosen = sample_indices(rows.n_rows, POOL_ROWS, np.random.default_rng(0))
+        pool = rows.prepared(chosen)
+        source = SparseRows(pool) if scipy.sparse.issparse(pool) else ArrayRows(np.asarray(pool))
+        layers, _ = find_layers(source, GraphOptions.of(rows.model), np.random.SeedSequence(0), rows.engine)
+        _layers_found[key] = weakref.ref(state.members[0]), layers
+    return _layers_found[key][1]
 
 
-def has_structure(cuts: Sequence[Cut], null: Null | None) -> bool:
-    """Return whether other graphs agree with some cut clearly more than in rows without structure; True if unknown."""
-    if null is None:
-        return True
-    return any(
-        (cut.judged.agreement or 0.0)
-        >= max(CLEAR_AGREEMENT, float(np.interp(cut.k, null.ks, null.agreement)) + MORE_THAN_NULL)
-        for cut in cuts
-    )
-
-
-def cut_score(cut: Cut) -> float:
-    """Return the agreement of other graphs with a cut times the mean stability of its clusters."""
-    assert cut.stability is not None
-    level = correct_for_size(cut.stability, cut.sizes / cut.sizes.sum()).mean()
-    return float(level) * max(cut.judged.agreement or 0.0, 0.0)
+def has_structure(layers: Sequence[Layer]) -> bool:
+    """Return whether the rows support more than one cluster; True if it is not known."""
+    return not layers or layers[0].n_clusters > 1

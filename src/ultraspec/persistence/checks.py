@@ -18,6 +18,7 @@ from ultraspec.ensemble.methods import CONSENSUS_METHODS
 from ultraspec.ensemble.transfer_cut import MOST_COLUMNS
 from ultraspec.persistence.container import Arrays, Header
 from ultraspec.spectral.candidates import CANDIDATES
+from ultraspec.spectral.layers import MOST_LAYERS
 from ultraspec.spectral.model_checks import (
     InvalidModel,
     Rules,
@@ -34,10 +35,11 @@ from ultraspec.spectral.model_checks import (
     scalar_rules,
     shown,
 )
+from ultraspec.spectral.outliers import QUANTILES
 from ultraspec.spectral.preprocess import LARGEST, LEAST_SCALE
 
 HEADER = {"format", "version", "library", "estimator", "parameters", "facts"}
-COMMON = {"n_rows", "n_features", "feature_names", "n_iter", "labels_seed", "metric", "scale"}
+COMMON = {"n_rows", "n_features", "feature_names", "n_iter", "labels_seed", "metric", "scale", "layers"}
 FACTS = {"USPEC": {*COMMON, "model", "agreements"}, "USENC": {*COMMON, "members", "base_label_type"}}
 INTEGERS = {"n_rows": (1, 2**62), "n_features": (1, 2**23), "n_iter": (0, 2**62)}
 
@@ -45,7 +47,8 @@ INTEGERS = {"n_rows": (1, 2**62), "n_features": (1, 2**23), "n_iter": (0, 2**62)
 OFFSET: dict[str, tuple[type, int]] = {"offset": (np.float64, 1)}
 PROJECTION: dict[str, tuple[type, int]] = {"basis": (np.float32, 2), "center": (np.float32, 1)}
 SCALING: dict[str, tuple[type, int]] = {"scaling.mean": (np.float64, 1), "scaling.deviation": (np.float64, 1)}
-OPTIONAL: dict[str, tuple[type, int]] = {"fingerprint": (np.uint16, 2), "consensus.majority": (np.int32, 1)}
+OPTIONAL: dict[str, tuple[type, int]] = {"fingerprint": (np.uint16, 2), "outlier_quantiles": (np.float32, 1)}
+MAJORITY: dict[str, tuple[type, int]] = {"consensus.majority": (np.int32, 1)}
 
 MOST_JOBS = 4096  # each could become a thread
 
@@ -68,6 +71,7 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
     facts = header["facts"]
     require(key_rules("facts", facts, FACTS[name]))
     require(_fact_rules(facts))
+    require(_layer_rules(facts["layers"]))
     is_ensemble = name == "USENC"
     if not is_ensemble:
         require(_agreement_rules(facts))
@@ -152,6 +156,15 @@ def _agreement_rules(facts: Header) -> Rules:
         yield numbers, f"its agreements are no adjusted Rand indices: {shown(agreements)}."
 
 
+def _layer_rules(layers: Any) -> Rules:
+    if layers is not None:
+        pairs = isinstance(layers, list) and 1 <= len(layers) <= MOST_LAYERS
+        pairs = pairs and all(isinstance(each, (list, tuple)) and len(each) == 2 for each in layers)
+        yield pairs, f"its layers are no list of numbers and strengths: {shown(layers)}."
+        valid = all(is_integer(k, 1, 2**31) and type(s) is float and 0 <= s <= 1.01 for k, s in layers)
+        yield valid, f"its layers hold no numbers of clusters and strengths: {shown(layers)}."
+
+
 def _members(facts: Header, arrays: Arrays) -> dict[str, Any]:
     """Return the scalars of the members by the prefix of their arrays."""
     members = facts["members"]
@@ -184,7 +197,7 @@ def _array_table(arrays: Arrays, prefixes: list[str], *, is_ensemble: bool) -> d
     for group in (SCALING, PROJECTION):
         if any(name in arrays for name in group):
             table |= group
-    optional = OPTIONAL if is_ensemble else {"fingerprint": OPTIONAL["fingerprint"]}
+    optional = {**OPTIONAL, **MAJORITY} if is_ensemble else OPTIONAL
     return table | {name: entry for name, entry in optional.items() if name in arrays}
 
 
@@ -208,6 +221,11 @@ def _file_rules(facts: Header, arrays: Arrays) -> Rules:
         lengths = np.einsum("ij,ij->j", basis, basis, dtype=np.float64)
         yield bool(lengths.max() <= 1.01), "its array basis holds values that are too large for directions."
         yield bool(np.abs(center).max() <= LARGEST), "its array center holds values that are too large."
+    if "outlier_quantiles" in arrays:
+        quantiles = arrays["outlier_quantiles"]
+        ascend = len(quantiles) == QUANTILES and bool((np.diff(quantiles) >= 0).all())
+        valid = ascend and quantiles[0] >= 0 and quantiles[-1] <= 1
+        yield bool(valid), f"its array outlier_quantiles does not hold {QUANTILES} ascending scores."
     positive = "scaling.deviation" not in arrays or bool((arrays["scaling.deviation"] > 0).all())
     yield positive, "its array scaling.deviation must be positive."
 

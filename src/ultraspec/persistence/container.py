@@ -22,7 +22,7 @@ from ultraspec.spectral.model_checks import InvalidModel, shown
 from ultraspec.storage.atomic import digest
 
 FORMAT = "ultraspec model"
-VERSION = 2
+VERSION = 3
 KEY = "ultraspec"  # key of the header in the metadata
 MOST_HEADER = 2**25  # characters, enough for the names of some hundred thousand features
 MOST_BYTES = 2**36  # of a file
@@ -54,8 +54,18 @@ def _upgrade_1(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
     return {**header, "parameters": parameters, "facts": facts}, arrays
 
 
+def _upgrade_2(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
+    """Convert a file of the second format, which knew neither layers nor outlier scores."""
+    facts = header.get("facts")
+    if isinstance(facts, dict):
+        facts = {"layers": None, "agreements": None, **facts}
+        if header.get("estimator") == "USENC":
+            del facts["agreements"]
+    return {**header, "facts": facts}, arrays
+
+
 # Functions that convert header and arrays from a version to the next. Files of these versions can be read.
-UPGRADES: dict[int, Callable[[Header, Arrays], tuple[Header, Arrays]]] = {1: _upgrade_1}
+UPGRADES: dict[int, Callable[[Header, Arrays], tuple[Header, Arrays]]] = {1: _upgrade_1, 2: _upgrade_2}
 
 # First bytes of other kinds of files, and what to say if a user passes one.
 OTHERS = {

@@ -19,6 +19,7 @@ from ultraspec.persistence.checks import check_contents, member_name
 from ultraspec.persistence.container import Arrays, Header, decode, encode, is_model_file
 from ultraspec.rows import Scaling
 from ultraspec.spectral.choice import rank
+from ultraspec.spectral.layers import Layer
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.model_checks import SCALARS, InvalidModel
 from ultraspec.spectral.partition import partition_from_arrays
@@ -177,6 +178,7 @@ def _describe(model: Any, state: Fitted) -> tuple[Header, Arrays]:
         "labels_seed": {"entropy": seed.entropy, "spawn_key": [int(n) for n in seed.spawn_key]},
         "metric": state.preprocessor.metric,
         "scale": float(state.preprocessor.scale),
+        "layers": None if state.layers is None else [list(layer) for layer in state.layers],
     }
     arrays: Arrays = state.preprocessor.arrays()
     del arrays["scale"]  # among the facts
@@ -184,6 +186,8 @@ def _describe(model: Any, state: Fitted) -> tuple[Header, Arrays]:
         arrays |= {"scaling.mean": model.scaling_.mean, "scaling.deviation": model.scaling_.deviation}
     if state.fingerprint is not None:
         arrays["fingerprint"] = state.fingerprint
+    if state.outlier_quantiles is not None:
+        arrays["outlier_quantiles"] = state.outlier_quantiles
     if isinstance(state.model, EnsembleModel):
         facts["base_label_type"] = state.model.label_type.name
         facts["members"] = [
@@ -240,6 +244,8 @@ def _build(header: Header, arrays: Arrays) -> Any:
         seed,
         arrays.get("fingerprint"),
         agreements=None if agreements is None else rank(agreements),
+        layers=None if facts["layers"] is None else [Layer(*layer) for layer in facts["layers"]],
+        outlier_quantiles=arrays.get("outlier_quantiles"),
     )
     scaling = None
     if "scaling.mean" in arrays:

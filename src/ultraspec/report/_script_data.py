@@ -21,7 +21,7 @@ from ultraspec.figures.cuts import Cut, TopTree
 from ultraspec.figures.explore import Exploration, units_of
 from ultraspec.figures.labeled_rows import Floats, LabeledBlock
 from ultraspec.figures.survey import MOST_PATTERNS, PATTERN_LEAVES, Raster
-from ultraspec.figures.trust import has_structure, suggest_numbers
+from ultraspec.figures.trust import has_structure
 
 MOST_ENTRIES = 400_000  # of a raster by unit; finer ones are coarsened
 MOST_LABEL_ENTRIES = 120_000  # of a raster by label
@@ -51,7 +51,8 @@ def script_data(found: Exploration, gap: Eigengap, model: Any, key: str) -> dict
     assert figures.map is not None
     frame, xy = _frame_of(found)
     levels = figures.counts.levels
-    suggested = suggest_numbers(found.cuts, found.null, None if found.table is None else found.table.tree)
+    ks = [cut.k for cut in found.cuts]
+    suggested = [layer for layer in found.layers if layer.n_clusters in ks]
     return {
         "rows": figures.n_rows,
         "key": key,
@@ -65,8 +66,8 @@ def script_data(found: Exploration, gap: Eigengap, model: Any, key: str) -> dict
         "tree": _tree(found),
         "call": found.table.call if found.table is not None else "",
         "reason": found.reason,
-        "suggested": [{"k": each.k, "strength": round(each.strength, 3)} for each in suggested],
-        "structure": has_structure(found.cuts, found.null),
+        "suggested": [{"k": each.n_clusters, "strength": round(each.strength, 3)} for each in suggested],
+        "structure": has_structure(found.layers),
         "null": _null(found),
         "drawn": _drawn(found, xy, frame),
         "raster": _raster(found.survey.rasters[0], _n_units(found), frame, MOST_ENTRIES)

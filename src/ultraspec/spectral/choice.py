@@ -8,8 +8,8 @@ the first graph, the one is taken that agrees most with all of theirs, by the me
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,7 @@ VERY_WELL_CONNECTED = 0.78  # a fine graph pays if it is below; otherwise it fal
 IN_AGREEMENT = 0.95  # coarse graphs that agree so much need no finer one
 IN_DISPUTE = 0.85  # judges that agree less call in others
 FURTHER_JUDGES = 2
+LEAST_AGREEMENT = 0.01  # of a clustering that judges rows, so that some always count
 REPRESENTATIVES_PER_CLUSTER = 10  # of the graph whose clusters are reported, and fewer of the others
 JUDGE_REPRESENTATIVES_PER_CLUSTER = 4
 
@@ -90,10 +91,24 @@ class SmallGraph:
 
 @dataclass(frozen=True)
 class Judge:
-    """Another graph, and the edges of the common rows to its representatives."""
+    """Another graph.
+
+    Attributes
+    ----------
+    hierarchy : Hierarchy
+        Its trees.
+    edges : Edges
+        Edges of the common rows to its representatives.
+    index : RepresentativeIndex or None
+        Finds its representatives, until the graph that it judges is there.
+    nearest : ndarray of uint16, or None
+        Its representative that is nearest to each representative of the graph that it judges.
+    """
 
     hierarchy: Hierarchy
     edges: Edges
+    index: RepresentativeIndex | None = None
+    nearest: npt.NDArray[np.uint16] | None = None
 
     def label(self, groups: Labels) -> Labels:
         """Label the common rows by the clusters of the representatives."""
@@ -101,9 +116,27 @@ class Judge:
         vote(self.edges.ids, self.edges.weights, groups, labels)
         return labels
 
+    def cut_all(self, n_clusters: int, engine: ThreadEngine) -> list[Labels]:
+        """Divide the representatives by each candidate."""
+        return [cut(self.hierarchy, n_clusters, engine) for cut in CANDIDATES.values()]
+
     def label_all(self, n_clusters: int, engine: ThreadEngine) -> list[Labels]:
         """Label the common rows by each candidate."""
-        return [self.label(cut(self.hierarchy, n_clusters, engine)) for cut in CANDIDATES.values()]
+        return [self.label(groups) for groups in self.cut_all(n_clusters, engine)]
+
+    def meet(self, index: RepresentativeIndex) -> Judge:
+        """Return the judge of a graph, given the index of that graph's representatives."""
+        if self.index is None:
+            return self
+        nearest = self.index.query(index.representatives)[0][:, 0]
+        return replace(self, index=None, nearest=np.ascontiguousarray(nearest))
+
+
+class Panel(NamedTuple):
+    """Graphs that judge, and the rows on which clusterings are compared."""
+
+    judges: list[Judge]
+    common: Any
 
 
 def agreement(labels: Labels, others: Sequence[Labels]) -> float:
@@ -114,6 +147,24 @@ def agreement(labels: Labels, others: Sequence[Labels]) -> float:
 def rank(agreements: Mapping[str, float]) -> dict[str, float]:
     """Sort candidates by their agreement, the largest first; of equal ones, trees come before k-means."""
     return dict(sorted(agreements.items(), key=lambda item: (-item[1], list(CANDIDATES).index(item[0]))))
+
+
+class Chosen(NamedTuple):
+    """Clusters of representatives.
+
+    Attributes
+    ----------
+    groups : ndarray of shape (p,), int32
+        Cluster of each representative.
+    agreements : dict of str to float, or None
+        Agreement of each candidate with other graphs, the largest first, if one was chosen by it.
+    trust : ndarray of shape (p,), float32, or None
+        How far other graphs keep each representative with its cluster, if there are other graphs.
+    """
+
+    groups: Labels
+    agreements: dict[str, float] | None
+    trust: npt.NDArray[np.float32] | None
 
 
 @dataclass(frozen=True)
@@ -131,19 +182,46 @@ class Choice:
     own: Judge
     judges: Sequence[Judge]
 
-    def choose(self, n_clusters: int, engine: ThreadEngine) -> tuple[Labels, dict[str, float]]:
-        """Divide the representatives of the first graph into clusters.
+    def choose(self, n_clusters: int, engine: ThreadEngine) -> Chosen:
+        """Divide the representatives of the first graph into clusters, by the candidate with the largest agreement.
 
-        Return the clusters of the candidate with the largest agreement, and the agreements of all, the largest first.
         Of equal ones, trees come before k-means.
         """
         groups = {name: cut(self.own.hierarchy, n_clusters, engine) for name, cut in CANDIDATES.items()}
-        others = [labels for judge in self.judges for labels in judge.label_all(n_clusters, engine)]
-        agreements = {name: agreement(self.own.label(each), others) for name, each in groups.items()}
-        ranked = rank(agreements)
+        others = [(judge, each) for judge in self.judges for each in judge.cut_all(n_clusters, engine)]
+        labels = [judge.label(each) for judge, each in others]
+        ranked = rank({name: agreement(self.own.label(each), labels) for name, each in groups.items()})
         chosen = groups[next(iter(ranked))]
         warn_of_few_clusters(chosen, n_clusters)
-        return chosen, ranked
+        return Chosen(chosen, ranked, self._trust(chosen, others))
+
+    def trust(self, groups: Labels, engine: ThreadEngine) -> npt.NDArray[np.float32] | None:
+        """Return how far the judges keep each representative with its cluster, or None without judges."""
+        n_clusters = int(groups.max()) + 1
+        others = [(judge, each) for judge in self.judges for each in judge.cut_all(n_clusters, engine)]
+        return self._trust(groups, others)
+
+    def _trust(self, groups: Labels, others: Sequence[tuple[Judge, Labels]]) -> npt.NDArray[np.float32] | None:
+        """Return the mean over clusterings of how alike the clusters of a representative are, in this and the other.
+
+        Two clusters are as alike as their Jaccard index on the common rows says. Clusterings count by the square of
+        their agreement with this one: one that errs alone says little about rows.
+        """
+        if not others or any(judge.nearest is None for judge, _ in others):
+            return None
+        labels = self.own.label(groups).astype(np.int64)
+        total = np.zeros(len(groups))
+        weight = 0.0
+        for judge, other_groups in others:
+            k = int(other_groups.max()) + 1
+            other_labels = judge.label(other_groups)
+            counts = np.bincount(labels * k + other_labels, minlength=(int(groups.max()) + 1) * k)
+            table = counts.reshape(-1, k)
+            unions = table.sum(axis=1)[:, None] + table.sum(axis=0) - table
+            share = max(metrics.ari(labels, other_labels), LEAST_AGREEMENT) ** 2
+            total += share * (table / np.maximum(unions, 1))[groups, other_groups[judge.nearest]]
+            weight += share
+        return (total / weight).astype(np.float32)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state but for the spectrum of the first graph as arrays, for files."""
@@ -158,6 +236,7 @@ class Choice:
                     "degrees": spectrum.degrees,
                     **judge.hierarchy.arrays(),
                     **_edge_arrays(judge.edges),
+                    **({} if judge.nearest is None else {"nearest": judge.nearest}),
                 },
             )
         return arrays
@@ -172,7 +251,7 @@ class Choice:
         while f"judge{len(judges)}.nodes" in arrays:
             part = _without_prefix(f"judge{len(judges)}.", arrays)
             other = Spectrum(part["eigenvalues"], part["vectors"], part["degrees"])
-            judges.append(Judge(Hierarchy.from_arrays(other, part), _edges_from(part)))
+            judges.append(Judge(Hierarchy.from_arrays(other, part), _edges_from(part), nearest=part.get("nearest")))
         return cls(Judge(Hierarchy.from_arrays(spectrum, own), _edges_from(own)), judges)
 
 
@@ -223,6 +302,7 @@ def run_pilot(
     n_judges: int,
     options: GraphOptions,
     seed: np.random.SeedSequence,
+    panel: Panel | None,
     engine: ThreadEngine,
 ) -> Pilot:
     """Build coarse graphs of sampled rows, which judge clusterings, and choose the number of representatives.
@@ -241,6 +321,8 @@ def run_pilot(
         Parameters of the graphs.
     seed : SeedSequence
         Seed of the random numbers.
+    panel : Panel or None
+        Graphs that exist already, which judge instead.
     engine : ThreadEngine
         Runs the passes.
     """
@@ -255,11 +337,14 @@ def run_pilot(
         graph = SmallGraph.build(pool, p, n_vectors_for(n_clusters), options, chance, alone)
         number = int(chance.generate_state(1)[0])
         hierarchy = build_hierarchy(graph.graph, graph.spectrum, n_clusters, JUDGE_LABELINGS, number, alone)
-        return Judge(hierarchy, new_edges(common, graph.index, graph.sigma))
+        return Judge(hierarchy, new_edges(common, graph.index, graph.sigma), graph.index)
 
-    judges = engine.map(build, seeds[1 : n_judges + 1])
+    if panel is None:
+        judges = engine.map(build, seeds[1 : n_judges + 1])
+    else:
+        judges, common = panel
     consent = _consent(judges, n_clusters, engine)
-    if consent < IN_DISPUTE:
+    if consent < IN_DISPUTE and panel is None:
         judges += engine.map(build, seeds[n_judges + 1 :])
     if options.n_representatives == "auto":
         may_be_finer = pool.n_features > FEW_FEATURES and consent < IN_AGREEMENT
@@ -304,4 +389,4 @@ def build_choice(
     """Build the trees of the graph of all rows, and find the edges of the common rows to it."""
     own = build_hierarchy(graph, spectrum, n_clusters, LABELINGS, seed, engine)
     edges = Edges.empty(0, 1) if pilot.common is None else new_edges(pilot.common, index, sigma)
-    return Choice(Judge(own, edges), pilot.judges)
+    return Choice(Judge(own, edges), [judge.meet(index) for judge in pilot.judges])

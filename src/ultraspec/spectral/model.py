@@ -14,7 +14,9 @@ from ultraspec.rows import Block
 from ultraspec.spectral.choice import Choice
 from ultraspec.spectral.edges import Edges, new_edges
 from ultraspec.spectral.neighbors import RepresentativeIndex
-from ultraspec.spectral.partition import Partition, partition_from_arrays
+from ultraspec.spectral.outliers import representative_spreads, scores_of_edges
+from ultraspec.spectral.partition import Partition, VotePartition, partition_from_arrays
+from ultraspec.storage.cached import cached_attribute
 
 Arrays = dict[str, npt.NDArray[Any]]
 Labels = npt.NDArray[np.int32]
@@ -57,6 +59,16 @@ class RowModel(ABC):
         """Label preprocessed rows."""
         return self.partition.label(self.edges(block))
 
+    def memberships(self, block: Block) -> npt.NDArray[np.float32]:
+        """Return the share (n, k) of each cluster in the weight of preprocessed rows."""
+        assert isinstance(self.partition, VotePartition)
+        return self.partition.memberships(self.edges(block))
+
+    def outlier_scores(self, block: Block) -> npt.NDArray[np.float32]:
+        """Return the outlier scores of preprocessed rows, by the graph of the first model."""
+        first = self.members[0]
+        return scores_of_edges(Edges(*first.index.query(block)), first.spreads)
+
     def embed(self, block: Block) -> npt.NDArray[np.float32]:
         """Embed preprocessed rows."""
         return self.partition.embed(self.edges(block))
@@ -95,6 +107,24 @@ class Model(RowModel):
     def marks(self, block: Block) -> npt.NDArray[np.uint16]:
         """Return the nearest representatives of preprocessed rows."""
         return self.edges(block).ids
+
+    @cached_attribute
+    def spreads(self) -> npt.NDArray[np.float32]:
+        """Mean distance (p,) of each representative to others near it."""
+        return representative_spreads(self.index)
+
+    @property
+    def has_confidence(self) -> bool:
+        """Whether other graphs have judged the clusters."""
+        return isinstance(self.partition, VotePartition) and self.partition.trust is not None
+
+    def label_with_confidence(self, block: Block) -> tuple[Labels, npt.NDArray[np.float32]]:
+        """Label preprocessed rows; also return how far other graphs keep each row with its cluster."""
+        if not self.has_confidence:
+            raise ValueError('This model has no other graphs that give confidence. Fit again with discretize="auto".')
+        assert isinstance(self.partition, VotePartition)
+        edges = self.edges(block)
+        return self.partition.label(edges), self.partition.confidence(edges)
 
     def arrays(self) -> Arrays:
         """Return the state as arrays, for files."""

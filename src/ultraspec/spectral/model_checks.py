@@ -44,6 +44,8 @@ SPECTRUM_ARRAYS: dict[str, tuple[type, int]] = {
 CENTER_ARRAYS: dict[str, tuple[type, int]] = {"cluster_centers": (np.float32, 2)}
 NUMBER_ARRAYS: dict[str, tuple[type, int]] = {"cluster_numbers": (np.int32, 1)}
 VOTE_ARRAYS: dict[str, tuple[type, int]] = {"groups": (np.int32, 1)}
+TRUST_ARRAYS: dict[str, tuple[type, int]] = {"trust": (np.float32, 1)}
+NEAREST_ARRAYS: dict[str, tuple[type, int]] = {"nearest": (np.uint16, 1)}
 TREE_ARRAYS: dict[str, tuple[type, int]] = {
     "merges": (np.int64, 2),
     "heights": (np.float64, 1),
@@ -104,7 +106,9 @@ def partition_arrays(prefix: str, arrays: Arrays) -> dict[str, tuple[type, int]]
     if prefix + "cluster_numbers" in arrays:
         table |= NUMBER_ARRAYS
     if prefix + "groups" in arrays:
-        table = {**SPECTRUM_ARRAYS, **VOTE_ARRAYS, **(TREE_ARRAYS if prefix + "merges" in arrays else {})}
+        table = {**SPECTRUM_ARRAYS, **VOTE_ARRAYS}
+        table |= TREE_ARRAYS if prefix + "merges" in arrays else {}
+        table |= TRUST_ARRAYS if prefix + "trust" in arrays else {}
     return {prefix + name: entry for name, entry in table.items()}
 
 
@@ -117,6 +121,8 @@ def model_arrays(prefix: str, arrays: Arrays) -> dict[str, tuple[type, int]]:
         needed = HIERARCHY_ARRAYS if own else {**SPECTRUM_ARRAYS, **HIERARCHY_ARRAYS}
         if len(parts) > 1 or part + "ids" in arrays:  # without judges, no edges of common rows are needed
             needed = {**needed, **EDGE_ARRAYS}
+        if not own and part + "nearest" in arrays:  # files of older releases lack it
+            needed = {**needed, **NEAREST_ARRAYS}
         if arrays[part + "nodes"].any():  # a single leaf has no tree
             needed = {**needed, **{f"{tree}.{name}": entry for tree in TREES for name, entry in TREE_ARRAYS.items()}}
         table |= {part + name: entry for name, entry in needed.items()}
@@ -238,6 +244,10 @@ def _vote_rules(prefix: str, arrays: Arrays, n_points: int, n_rows: int) -> Rule
     yield bool(used), f"its array {prefix}groups leaves one of {k} clusters without representatives or rows."
     if prefix + "merges" in arrays:
         yield from _tree_rules(prefix, arrays, n_points)
+    if prefix + "trust" in arrays:
+        trust = arrays[prefix + "trust"]
+        valid = len(trust) == n_points and trust.min() >= 0 and trust.max() <= 1
+        yield bool(valid), f"its array {prefix}trust does not hold a share for each of {n_points} representatives."
 
 
 def _tree_rules(prefix: str, arrays: Arrays, n_points: int) -> Rules:
@@ -268,6 +278,10 @@ def choice_rules(prefix: str, arrays: Arrays) -> Rules:
             yield from _tree_rules(f"{part}{tree}.", arrays, int(nodes.max()) + 1)
         seed = arrays[part + "seed"]
         yield len(seed) == 1 and seed[0] >= 0, f"its array {part}seed is no seed."
+        if part + "nearest" in arrays:
+            nearest = arrays[part + "nearest"]
+            valid = len(nearest) == len(arrays[prefix + "vectors"]) and nearest.max() < p
+            yield bool(valid), f"its array {part}nearest does not name one of {p} representatives for each."
         if part + "ids" not in arrays:
             continue
         ids, weights = arrays[part + "ids"], arrays[part + "weights"]

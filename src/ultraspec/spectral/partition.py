@@ -17,12 +17,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ultraspec._checks import warn_user
 from ultraspec._kernels import kmeans as kernels
-from ultraspec._kernels.agreement import vote
+from ultraspec._kernels.agreement import vote, vote_shares, vote_trust
 from ultraspec.cluster.linkage import Tree
 from ultraspec.cluster.points import Centers, Labels
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Span
 from ultraspec.spectral.edges import Edges, LazyEdges
+from ultraspec.spectral.labelings import degree_shares
 from ultraspec.spectral.transfer_cut import Spectrum, lift, lift_buffer, pad_lanes
 from ultraspec.storage.cached import cached_attribute
 from ultraspec.storage.spool import as_array
@@ -156,12 +157,15 @@ class VotePartition(Partition):
         Number of clusters.
     tree : Tree or None
         Tree of the representatives, if the clusters are a cut of one.
+    trust : ndarray of shape (p,), float32, or None
+        How far other graphs keep each representative with its cluster, if there are other graphs.
     """
 
     spectrum: Spectrum
     groups: Labels
     n_groups: int
     tree: Tree | None = None
+    trust: npt.NDArray[np.float32] | None = None
 
     @property
     def n_clusters(self) -> int:
@@ -178,6 +182,30 @@ class VotePartition(Partition):
         labels = np.empty(len(edges), dtype=np.int32)
         vote(edges.ids, edges.weights, self.groups, labels)
         return labels
+
+    def memberships(self, edges: Edges) -> npt.NDArray[np.float32]:
+        """Return the share (n, k) of each cluster in the weight of each row; the largest is that of `label`."""
+        shares = np.zeros((len(edges), self.n_groups), dtype=np.float32)
+        vote_shares(edges.ids, edges.weights, self.groups, self.label(edges), shares)
+        return shares
+
+    def membership(self, edges: Edges) -> npt.NDArray[np.float32]:
+        """Return the share (n,) of the cluster of each row in its weight."""
+        return self.memberships(edges).max(axis=1)
+
+    def confidence(self, edges: Edges) -> npt.NDArray[np.float32]:
+        """Return the confidence (n,) in the label of each row."""
+        assert self.trust is not None
+        out = np.empty(len(edges), dtype=np.float32)
+        vote_trust(edges.ids, edges.weights, self.groups, self.trust, self.label(edges), out)
+        return out
+
+    def cluster_confidence(self) -> npt.NDArray[np.float64]:
+        """Return the mean trust (k,) in the representatives of each cluster, weighted by their rows."""
+        assert self.trust is not None
+        weights = degree_shares(self.spectrum)
+        totals = np.bincount(self.groups, weights, minlength=self.n_groups)
+        return np.bincount(self.groups, weights * self.trust, minlength=self.n_groups) / totals
 
     def keep(self, used: npt.NDArray[np.intp]) -> VotePartition:
         """Return a partition with the clusters `used` only.
@@ -202,7 +230,7 @@ class VotePartition(Partition):
         arrays = {**super().arrays(), "groups": self.groups}
         if self.tree is not None:
             arrays |= {"merges": self.tree.merges, "heights": self.tree.heights, "masses": self.tree.sizes}
-        return arrays
+        return arrays if self.trust is None else {**arrays, "trust": self.trust}
 
 
 def partition_from_arrays(arrays: dict[str, npt.NDArray[Any]]) -> Partition:
@@ -211,7 +239,7 @@ def partition_from_arrays(arrays: dict[str, npt.NDArray[Any]]) -> Partition:
     if "cluster_centers" in arrays:
         return CenterPartition(spectrum, arrays["cluster_centers"], arrays.get("cluster_numbers"))
     tree = Tree(arrays["merges"], arrays["heights"], arrays["masses"]) if "merges" in arrays else None
-    return VotePartition(spectrum, arrays["groups"], int(arrays["groups"].max()) + 1, tree)
+    return VotePartition(spectrum, arrays["groups"], int(arrays["groups"].max()) + 1, tree, arrays.get("trust"))
 
 
 def score_table(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Centers, Centers]:

@@ -1,0 +1,238 @@
+"""Number of clusters (n_clusters="auto"): the numbers at which graphs of disjoint rows agree.
+
+Rows are divided into two halves, and each half gets a graph and trees of its own. If the data has k clusters, both
+find the same ones when their trees are cut into k; with fewer or more clusters, which are merged or split is a matter
+of chance. So the agreement of the halves, as a function of k, has its maximum at the number of clusters, and lower
+maxima at other numbers that the data supports: these numbers are the layers. Data without structure is divided
+differently by each half, whatever the number: its agreement stays below `CHANCE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ultraspec._checks import warn_user
+from ultraspec.cluster.points import Labels
+from ultraspec.engines.progress import MemberReporter
+from ultraspec.engines.threads import ThreadEngine
+from ultraspec.rows import Rows, sample_indices, subset
+from ultraspec.spectral.candidates import JUDGE_LABELINGS, TREES, build_hierarchy
+from ultraspec.spectral.choice import COMMON_ROWS, Judge, Panel, SmallGraph, n_vectors_for
+from ultraspec.spectral.edges import new_edges
+from ultraspec.spectral.options import GraphOptions
+
+LEVELS = 10, 30, 100, 300  # clusters that trees are built for
+REPRESENTATIVES_PER_CLUSTER = 10  # of the graph of a half, if it has as many rows
+ROWS_PER_REPRESENTATIVE = 3  # of a half, up to `COARSE` representatives
+COARSE = 1000
+LEAST = 60  # representatives of a half, if it has as many rows
+FEW_ROWS = 2000  # up to this number of rows, a half is divided at a second level: clusters may be small
+MANY = 0.3  # share of the next level from which on clusters are compared at that level, too
+SPLITS = 2  # times that the rows are divided into halves
+MORE_SPLITS = 4  # the same for few rows
+EVERY = 60  # up to this number of clusters, every number is compared; beyond, in steps of 2 %, and then near the best
+LEAST_ROWS = 4  # common rows of a cluster; smaller ones, which outliers form, join the largest
+LEAST_ROW_SHARE = 1e-3  # the same as a share of the common rows
+FARTHEST = 4  # largest number of clusters that is compared, as a multiple of the level
+CHANCE = 0.4  # agreement that data without structure does not reach
+FINENESS = 0.3  # of two numbers in equal agreement, the larger is preferred: agreement counts times log(k)^0.3
+MOST_LAYERS = 5
+LEAST_SHARE = 0.3  # of the strength of the first layer, for the others
+
+Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
+
+
+class Layer(NamedTuple):
+    """A number of clusters that the data supports.
+
+    Attributes
+    ----------
+    n_clusters : int
+        The number.
+    strength : float
+        Agreement of independent graphs at this number, rescaled so that 0 is the most that data without structure
+        reaches, and 1 is perfect agreement.
+    """
+
+    n_clusters: int
+    strength: float
+
+
+class Agreement(NamedTuple):
+    """How far two halves agree on clusterings, and the mean number of their clusters, without tiny ones."""
+
+    likeness: float
+    n_clusters: float
+
+
+NO_AGREEMENT = Agreement(0.0, 1.0)
+
+
+def find_layers(
+    pool: Rows, options: GraphOptions, seed: np.random.SeedSequence, engine: ThreadEngine
+) -> tuple[list[Layer], Panel | None]:
+    """Return the numbers of clusters that the data supports, the best first, and the graphs that agree on them.
+
+    Parameters
+    ----------
+    pool : Rows
+        Sampled rows, preprocessed, in memory.
+    options : GraphOptions
+        Parameters of the graphs.
+    seed : SeedSequence
+        Seed of the random numbers.
+    engine : ThreadEngine
+        Runs the passes.
+
+    Returns
+    -------
+    list of Layer
+        The first is the suggestion. A single layer of one cluster if there is no structure.
+    Panel or None
+        Graphs of halves of the rows, pair by pair; None for few rows, of which halves are too small to judge.
+    """
+    n = pool.n_rows // 2
+    best = NO_AGREEMENT
+    found = 1
+    agreements: dict[int, Agreement] = {}
+    for level, level_seed in zip(LEVELS, seed.spawn(len(LEVELS)), strict=True):
+        is_first = level == LEVELS[0]
+        is_few = n <= FEW_ROWS
+        may_be_more = found > MANY * level or (found == 1 and level == LEVELS[2] and not is_few)
+        if not (is_first or may_be_more or (is_few and level == LEVELS[1])):
+            continue
+        panel = build_panel(pool, level, options, level_seed, engine)
+        values = compare_halves(panel.judges, FARTHEST * level, engine)
+        for k, value in values.items():
+            agreements[k] = max(agreements.get(k, value), value)
+        if is_first or max(values.values(), default=NO_AGREEMENT) > best:
+            chosen = panel
+            best = max(values.values(), default=NO_AGREEMENT)
+        found = _layers_of(agreements)[0].n_clusters
+    return _layers_of(agreements), chosen if n > FEW_ROWS else None
+
+
+def _layers_of(agreements: dict[int, Agreement]) -> list[Layer]:
+    """Return the maxima of the agreement of halves, given by number of clusters, the best first."""
+    values = np.array([agreements[k].likeness for k in sorted(agreements)])
+    numbers = np.array([agreements[k].n_clusters for k in sorted(agreements)])
+    scores = values * np.log(np.maximum(numbers, 2)) ** FINENESS
+    padded = np.concatenate([[-np.inf], scores, [-np.inf]])
+    is_peak = (scores > padded[:-2]) & (scores >= padded[2:]) & (values > CHANCE)
+    peaks = np.flatnonzero(is_peak)
+    peaks = peaks[np.argsort(-scores[peaks], kind="stable")][:MOST_LAYERS]
+    strengths = {round(numbers[each]): float((values[each] - CHANCE) / (1.0 - CHANCE)) for each in reversed(peaks)}
+    layers = [Layer(k, strength) for k, strength in reversed(strengths.items())]
+    return [each for each in layers if each.strength >= LEAST_SHARE * layers[0].strength] or [Layer(1, 0.0)]
+
+
+def warn_of_no_structure(layers: Sequence[Layer]) -> None:
+    """Warn if the only layer is that of a single cluster."""
+    if layers[0].n_clusters == 1:
+        warn_user(
+            "No structure found: graphs of disjoint halves of the rows agree on no number of clusters more than they "
+            'do for data without clusters. n_clusters="auto" gives one cluster; pass n_clusters to divide the rows '
+            "anyway.",
+            UserWarning,
+        )
+
+
+def build_panel(
+    pool: Rows, level: int, options: GraphOptions, seed: np.random.SeedSequence, engine: ThreadEngine
+) -> Panel:
+    """Divide the rows into halves, several times, and build a graph and its trees for each half.
+
+    Parameters
+    ----------
+    pool : Rows
+        Rows, preprocessed, in memory.
+    level : int
+        Number of clusters, about.
+    options : GraphOptions
+        Parameters of the graphs.
+    seed : SeedSequence
+        Seed of the random numbers.
+    engine : ThreadEngine
+        Builds the graphs.
+    """
+    n = pool.n_rows // 2
+    splits = SPLITS if n > FEW_ROWS else MORE_SPLITS
+    chance, *seeds = seed.spawn(1 + 2 * splits)
+    rng = np.random.default_rng(chance)
+    common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, rng))
+    halves: list[Numbers] = []
+    for _ in range(splits):
+        order = rng.permutation(pool.n_rows)
+        halves += [np.sort(order[:n]), np.sort(order[n:])]
+    fine = REPRESENTATIVES_PER_CLUSTER * level if level > LEVELS[0] else LEAST
+    p = min(n, max(min(COARSE, n // ROWS_PER_REPRESENTATIVE), fine))
+    alone = engine.within(MemberReporter(engine.reporter), alone=True)  # graphs are counted, not their passes
+
+    def build(task: tuple[Numbers, np.random.SeedSequence]) -> Judge:
+        rows, own_seed = task
+        graph = SmallGraph.build(subset(pool, rows), p, n_vectors_for(level), options, own_seed, alone)
+        number = int(own_seed.generate_state(1)[0])
+        hierarchy = build_hierarchy(graph.graph, graph.spectrum, level, JUDGE_LABELINGS, number, alone)
+        return Judge(hierarchy, new_edges(common, graph.index, graph.sigma), graph.index)
+
+    return Panel(engine.map(build, list(zip(halves, seeds, strict=True))), common)
+
+
+def compare_halves(judges: Sequence[Judge], most: int, engine: ThreadEngine) -> dict[int, Agreement]:
+    """Return the agreement of two halves, by number of clusters.
+
+    Each tree of one half is compared with each tree of the other; `most` is the largest number of clusters.
+    """
+    most = min(most, *(judge.hierarchy.n_nodes // 2 for judge in judges))
+    numbers = list(range(2, min(EVERY, most) + 1))
+    while numbers and EVERY <= numbers[-1] < most:
+        numbers.append(min(most, max(numbers[-1] + 1, round(1.02 * numbers[-1]))))
+
+    def label(judge: Judge, tree: str, k: int) -> Labels:
+        return without_crumbs(judge.label(judge.hierarchy.trees[tree].cut(k)[judge.hierarchy.nodes]))
+
+    def compare(k: int) -> Agreement:
+        labels = [[label(judge, tree, k) for tree in TREES] for judge in judges]
+        pairs = [(a, b) for t in range(0, len(judges), 2) for a in labels[t] for b in labels[t + 1]]
+        n_clusters = [np.count_nonzero(np.bincount(each)) for trees in labels for each in trees]
+        return Agreement(float(np.mean([likeness(a, b) for a, b in pairs])), float(np.mean(n_clusters)))
+
+    values = dict(zip(numbers, engine.map(compare, numbers), strict=True))
+    if numbers and (best := max(numbers, key=values.__getitem__)) > EVERY:
+        step = round(0.02 * best)
+        near = [k for k in range(best - step, best + step + 1) if EVERY < k <= most and k not in values]
+        values |= zip(near, engine.map(compare, near), strict=True)
+    return values
+
+
+def without_crumbs(labels: Labels) -> Labels:
+    """Return labels in which clusters of very few rows have joined the largest one."""
+    sizes = np.bincount(labels)
+    crumbs = sizes < max(LEAST_ROWS, LEAST_ROW_SHARE * len(labels))
+    return np.where(crumbs[labels], np.int32(sizes.argmax()), labels)
+
+
+def likeness(labels: Labels, others: Labels) -> float:
+    """Return how alike two clusterings are: the adjusted Rand index times the mean Jaccard index of best matches.
+
+    The first looks at rows, the second at clusters: it notices if one of many clusters is split or merged.
+    """
+    k = int(others.max()) + 1
+    counts = np.bincount(labels.astype(np.int64) * k + others, minlength=(int(labels.max()) + 1) * k)
+    table: Floats = counts.reshape(-1, k).astype(np.float64)
+    rows = table.sum(axis=1)
+    columns = table.sum(axis=0)
+    n = rows.sum()
+    together = (table * (table - 1)).sum()
+    in_rows = (rows * (rows - 1)).sum()
+    in_columns = (columns * (columns - 1)).sum()
+    by_chance = in_rows * in_columns / max(n * (n - 1), 1.0)
+    scale = (in_rows + in_columns) / 2 - by_chance
+    rand = (together - by_chance) / scale if scale > 0 else 0.0  # a single cluster tells nothing
+    jaccard = table / np.maximum(rows[:, None] + columns - table, 1.0)
+    return float(rand * (jaccard.max(axis=1)[rows > 0].mean() + jaccard.max(axis=0)[columns > 0].mean()) / 2)
