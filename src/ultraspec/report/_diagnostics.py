@@ -48,7 +48,7 @@ def diagnose(model: Any, figures: FigureData, gap: Eigengap, *, judged: bool = F
     ]
     if model.random_state is None:
         notes.append(Note("look", "random_state was not set. Another run may give different clusters or numbers."))
-    if not notes:
+    if not notes and not judged:
         notes.append(Note("good", "Nothing unusual was found in sizes, eigenvalues and scales of features."))
     rank = {"warning": 0, "look": 1, "good": 2}
     return sorted(notes, key=lambda note: rank[note.kind])

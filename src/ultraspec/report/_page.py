@@ -125,8 +125,9 @@ def facts(model: Any, figures: FigureData, gap: Eigengap) -> list[tuple[str, str
     chosen = "as requested"
     if not figures.has_model_labels:
         chosen = "passed in"
-    elif model.n_clusters == "auto":  # by the eigengap, or by the agreement tree if that is not clear
-        chosen = f"chosen by the largest {'eigengap' if gap.largest == gap.chosen else 'drop in a merge tree'}"
+    elif model.n_clusters == "auto":
+        knows_layers = getattr(model, "layers_", None) is not None
+        chosen = "where halves of the rows agree" if knows_layers else "chosen by the largest eigengap"
 
     def size(name: str, code: np.intp) -> tuple[str, str, str]:
         return name, format_share(sizes[code] / n), f"cluster {shorten(figures.cluster_names[code])}"
