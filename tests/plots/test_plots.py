@@ -58,6 +58,9 @@ def every_plot(rings, ensemble):
         "confidence": lambda ax: plots.confidence(members, ax=ax),
         "agreement": lambda ax: plots.agreement(members, ax=ax),
         "phases": lambda ax: plots.phases(model, ax=ax),
+        "tree": lambda ax: plots.tree(model, ax=ax),
+        "means": lambda ax: plots.means(model, X, ax=ax),
+        "stability": lambda ax: plots.stability(model, ax=ax),
     }
 
 

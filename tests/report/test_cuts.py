@@ -324,14 +324,14 @@ def test_hostile_names_stay_text(browser, pages, table):
     with Visit(browser, pages["table"]) as visit:
         slide(visit, 7)
         visit.page.locator("#color-by").select_option(label=HOSTILE)
+        wait(visit, "document.querySelectorAll('#cards article').length === 7")
+        assert "</style><b>" in visit.page.locator("#cards").inner_text()
+        assert "</script><script>alert(1)</script>" in visit.page.locator("#cards").inner_text()
         visit.page.locator(".key").first.click()
-        visit.page.wait_for_timeout(400)
         assert visit.run("document.images.length") == 0
         assert visit.run("document.querySelectorAll('script').length") == 2
         assert visit.run("document.querySelectorAll('#cards b b').length") == 0
         assert visit.run("getComputedStyle(document.body).marginTop") == "0px"  # the style sheet was not closed
-        assert "</style><b>" in visit.page.locator("#cards").inner_text()
-        assert "</script><script>alert(1)</script>" in visit.page.locator("#cards").inner_text()
         assert visit.troubles == []
         assert visit.requests == [pages["table"].as_uri()]
 
