@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -473,20 +474,31 @@ class USPEC(RowEstimator):
         rows = open_input(self, X, reset=False)
         return self._map_rows(rows, self._fitted.model.embed, np.float32, self._n_features_out)
 
-    def cut(self, n_clusters: int, X: Any = None, *, discretize: str | None = None) -> USPEC:
-        """Cut the same graph into another number of clusters, without fitting again.
+    def cut(
+        self,
+        n_clusters: int | None = None,
+        X: Any = None,
+        *,
+        nodes: Sequence[int] | None = None,
+        discretize: str | None = None,
+    ) -> USPEC:
+        """Cut the same graph into other clusters, without fitting again: into a number of them, or at nodes of a tree.
 
         Parameters
         ----------
-        n_clusters : int
+        n_clusters : int, optional
             Number of clusters, up to the number of leaves of the trees; with discretize="kmeans", up to 60, or what was
             fitted, if more. If a tree is chosen for both k and k + 1 clusters, the latter split one of the former.
         X : array-like, optional
             The rows that were fitted. Needed only if the model was unpickled or loaded, because files do not store the
             edges of the rows (30 bytes per row).
+        nodes : sequence of int, optional
+            Nodes of one of the trees that become the clusters, instead of `n_clusters`: some branches may be cut higher
+            than others. Leaves are 0 .. m - 1, and the t-th merge makes node m + t. Every leaf must be below exactly
+            one of the nodes. `discretize` names the tree. The report finds such cuts by hand and writes this call.
         discretize : {"auto", "kmeans", "agreement", "linked", "border"}, optional
             Another way to find the clusters. By default that of this model; "auto" chooses again for this number of
-            clusters.
+            clusters. With `nodes`, the tree that has them: "agreement", "linked" or "border".
 
         Returns
         -------
@@ -496,14 +508,21 @@ class USPEC(RowEstimator):
         Examples
         --------
         >>> from ultraspec import USPEC, datasets
+        >>> from ultraspec._estimator import fitted
         >>> X, _ = datasets.generate("sf", 5_000, random_state=0)
         >>> model = USPEC(2, random_state=0).fit(X)
         >>> [len(set(model.cut(k).labels_)) for k in (2, 3, 4)]
         [2, 3, 4]
         >>> model.cut(4, discretize="kmeans")
         USPEC(discretize='kmeans', n_clusters=4, random_state=0)
+        >>> tree = fitted(model).model.choice.own.hierarchy.trees["border"]
+        >>> a, b = tree.merges[-1]  # the two branches below the root
+        >>> model.cut(nodes=[a, b], discretize="border").n_clusters_
+        2
         """
         check_is_fitted(self)
+        if (n_clusters is None) == (nodes is None):
+            raise ValueError("Pass either n_clusters or nodes.")
         other = copy.copy(self)
         if discretize is not None:
             check_choice("discretize", discretize, DISCRETIZATIONS)
@@ -512,7 +531,12 @@ class USPEC(RowEstimator):
         model = state.model
         assert isinstance(model, Model)
         other._check_discretize(model)
+        node_groups = None
+        if nodes is not None:
+            node_groups = other._node_groups(model, nodes)
+            n_clusters = int(node_groups.max()) + 1
         leaves = None if other.discretize == "kmeans" or model.choice is None else model.choice.own.hierarchy.n_nodes
+        assert n_clusters is not None
         self._check_cut(n_clusters, leaves=leaves)
         other.n_clusters = int(n_clusters)
         edges = self._edges_of(X, model)
@@ -522,15 +546,21 @@ class USPEC(RowEstimator):
             if rows is not None and X is not None:
                 edges = find_edges(rows, model.index, model.sigma, engine)
             sample = self._sample(len(edges), state.labels_seed) if other.discretize == "kmeans" else None
-            division = self._divide(
-                other.discretize,
-                other.n_clusters,
-                model.partition.spectrum,
-                model.choice,
-                edges if sample is None else edges[sample],
-                state.labels_seed,
-                engine,
-            )
+            if node_groups is not None:
+                assert model.choice is not None
+                trust = engine.apply(model.choice.trust, node_groups)
+                spectrum = model.partition.spectrum
+                division = Division(VotePartition(spectrum, node_groups, other.n_clusters, trust=trust), 0)
+            else:
+                division = self._divide(
+                    other.discretize,
+                    other.n_clusters,
+                    model.partition.spectrum,
+                    model.choice,
+                    edges if sample is None else edges[sample],
+                    state.labels_seed,
+                    engine,
+                )
             partition, labels = label_rows(edges, division.partition, engine)
         model = replace(model, partition=partition)
         other._set_fitted(
@@ -540,6 +570,11 @@ class USPEC(RowEstimator):
             labels = self._map_rows(rows.rows, other._fitted.model.label, np.int32)
         other.labels_ = labels
         return other
+
+    def _node_groups(self, model: Model, nodes: Sequence[int]) -> npt.NDArray[np.int32]:
+        """Return the cluster (p,) of each representative if nodes of the tree that `discretize` names are clusters."""
+        assert model.choice is not None
+        return model.choice.own.hierarchy.cut_at(self.discretize, nodes)
 
     def _check_discretize(self, model: Model) -> None:
         """Raise ValueError if a fitted model lacks what `discretize` needs."""

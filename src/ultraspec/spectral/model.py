@@ -30,9 +30,12 @@ class RowModel(ABC):
     ----------
     partition : Partition
         Clusters of what the rows have edges to.
+    choice : Choice or None
+        Trees of the first model's representatives, and the graphs that judge them.
     """
 
     partition: Partition
+    choice: Choice | None
 
     @property
     @abstractmethod
