@@ -134,13 +134,12 @@ def layers_of(agreements: dict[int, Agreement]) -> list[Layer]:
     return [each for each in layers if each.strength >= LEAST_SHARE * layers[0].strength] or [Layer(1, 0.0)]
 
 
-def warn_of_no_structure(layers: Sequence[Layer]) -> None:
-    """Warn if the only layer is that of a single cluster."""
+def warn_of_no_structure(layers: Sequence[Layer], compared: str = "graphs of disjoint halves of the rows") -> None:
+    """Warn if the only layer is that of a single cluster; `compared` says whose agreement was looked at."""
     if layers[0].n_clusters == 1:
         warn_user(
-            "No structure found: graphs of disjoint halves of the rows agree on no number of clusters more than they "
-            'do for data without clusters. n_clusters="auto" gives one cluster; pass n_clusters to divide the rows '
-            "anyway.",
+            f"No structure found: {compared} agree on no number of clusters more than they do for data without "
+            'clusters. n_clusters="auto" gives one cluster; pass n_clusters to divide the rows anyway.',
             UserWarning,
         )
 
