@@ -20,7 +20,7 @@ DATA = Path(__file__).parent / "data"
 def made():
     """Three blobs that touch, and a model of them."""
     rng = np.random.default_rng(0)
-    X = np.concatenate([rng.standard_normal((400, 2)) + [4.0 * c, 0] for c in range(3)])
+    X = np.concatenate([rng.standard_normal((400, 2)) + np.array([4.0 * c, 0]) for c in range(3)])
     return X, USPEC(3, random_state=0).fit(X)
 
 
@@ -101,9 +101,9 @@ def test_a_ring_that_is_cut_is_not_trusted(seed):
 def test_far_rows_rank_above_all_others():
     rng = np.random.default_rng(0)
     narrow = rng.uniform(-1, 1, (1000, 2))
-    wide = rng.uniform(-8, 8, (1000, 2)) + [40, 0]
+    wide = rng.uniform(-8, 8, (1000, 2)) + np.array([40, 0])
     angles = np.linspace(0, 2 * np.pi, 8, endpoint=False)
-    far = 60 * np.stack([np.cos(angles), np.sin(angles)], axis=1) + [20, 100]
+    far = 60 * np.stack([np.cos(angles), np.sin(angles)], axis=1) + np.array([20, 100])
     X = np.concatenate([narrow, wide])
     model = USPEC(2, random_state=0).fit(X)
     np.testing.assert_array_equal(model.outlier_score(X), model.outlier_scores_)
