@@ -18,10 +18,12 @@ from playwright.sync_api import sync_playwright
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # each picture reaches from the top of one element to the bottom of another
 SHOTS = {
-    "report-top": ("body", ".card:has(#map)"),
-    "report-eigenvalues": (".pair", ".pair"),
-    "report-graph": (".card:has(#graph)", ".card:has(#graph)"),
-    "report-ensemble": (".card:has(#confidence-all)", ".card:has(#agreement)"),
+    "report-top": ("body", "#map-card"),
+    "report-tree": ("#choose", "#choose"),
+    "report-features": ("#features", "#features"),
+    "report-trust": ("#trust", "#trust"),
+    "report-compare": ("#compare", "#compare"),
+    "report-graph": ("#graph-card", "#graph-card"),
 }
 MARGIN = 8
 
@@ -53,6 +55,7 @@ def main() -> None:
         page = browser.new_context(viewport={"width": 940, "height": 800}, color_scheme="light").new_page()
         page.goto(Path("report.html").absolute().as_uri())
         page.wait_for_timeout(500)
+        page.add_style_tag(content=".chooser { position: static !important; }")  # it would cover other parts
         for name, (first, last) in SHOTS.items():
             save(shoot(page, first, last), pages.DOCS / "images" / f"{name}.png")
         browser.close()

@@ -87,12 +87,15 @@ def test_separate_blobs_are_sure():
 def test_a_ring_that_is_cut_is_not_trusted(seed):
     X, y = make_circles(2000, noise=0.03, factor=0.4, random_state=seed)
     model = USPEC(3, random_state=seed).fit(X)
+    n_cut = 0
     for ring in range(2):
         parts, sizes = np.unique(model.labels_[y == ring], return_counts=True)
         parts = parts[sizes > 50]
         if len(parts) > 1:
+            n_cut += 1
             assert model.cluster_confidence_[parts].max() < 0.9
             assert max(model.confidence_[model.labels_ == part].mean() for part in parts) < 0.9
+    assert n_cut  # three clusters of two rings
 
 
 # Outliers

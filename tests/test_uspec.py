@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from tests.helpers.common import blobs, documents, frames, python, same_partition
 from ultraspec import USPEC, datasets, metrics
+from ultraspec._estimator import fitted
 from ultraspec._input import open_input
 from ultraspec.engines.threads import ThreadEngine
 
@@ -804,8 +805,8 @@ def test_predict_takes_sparse_and_dense_whatever_was_fitted(metric, offset):
     X, _ = blobs(d=5)
     X = X + offset * np.arange(5)
     sparse = scipy.sparse.csr_array(X)
-    for fitted in (X, sparse):
-        model = USPEC(4, metric=metric, random_state=0).fit(fitted)
+    for trained in (X, sparse):
+        model = USPEC(4, metric=metric, random_state=0).fit(trained)
         np.testing.assert_array_equal(model.predict(X), model.labels_)
         np.testing.assert_array_equal(model.predict(sparse), model.labels_)
 
@@ -826,3 +827,44 @@ def test_sparse_rows_stay_sparse():
         print(json.dumps((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024))
     """)
     assert peak < 600e6
+
+
+class TestCutAtNodes:
+    @pytest.fixture(scope="class")
+    def model(self):
+        X, _ = datasets.generate("cg", 3000, random_state=0)
+        return USPEC(4, n_representatives=200, random_state=0).fit(X), X
+
+    def test_horizontal_cuts_are_those_of_the_tree(self, model):
+        model, _ = model
+        for name, tree in fitted(model).model.choice.own.hierarchy.trees.items():
+            for k in (2, 5, 9):
+                cut = model.cut(nodes=tree.roots(k).tolist(), discretize=name)
+                assert np.array_equal(cut.labels_, model.cut(k, discretize=name).labels_)
+                assert cut.n_clusters_ == cut.n_clusters == k
+
+    def test_one_branch_is_split_alone(self, model):
+        model, X = model
+        tree = fitted(model).model.choice.own.hierarchy.trees["border"]
+        nodes = tree.roots(5).tolist()
+        largest = max(nodes)
+        split = [node for node in nodes if node != largest] + tree.merges[largest - tree.n_leaves].tolist()
+        before, after = (model.cut(nodes=each, discretize="border") for each in (nodes, split))
+        assert after.n_clusters_ == 6
+        assert np.array_equal(after.predict(X), after.labels_)
+        assert (np.diff(np.bincount(after.labels_)) <= 0).all()
+        shared = metrics.contingency(before.labels_, after.labels_)
+        assert (shared.counts > 0.9 * shared.cluster_sizes[shared.clusters]).sum() == 6
+
+    def test_what_is_missing_is_said(self, model):
+        model, X = model
+        with pytest.raises(ValueError, match="Pass either n_clusters or nodes"):
+            model.cut()
+        with pytest.raises(ValueError, match="Pass either n_clusters or nodes"):
+            model.cut(3, nodes=[1])
+        with pytest.raises(ValueError, match=r"discretize='auto' is none\. Pass discretize='agreement' or"):
+            model.cut(nodes=[1])
+        with pytest.raises(ValueError, match="below none of them"):
+            model.cut(nodes=[1], discretize="border")
+        with pytest.raises(ValueError, match="has no trees"):
+            USPEC.paper(3, random_state=0).fit(X[:300]).cut(nodes=[1], discretize="border")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
+import importlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -176,6 +178,24 @@ def restore_fitted(
     model._set_fitted(state)
 
 
+def with_groups(model: RowEstimator, groups: npt.NDArray[np.int32], n_clusters: int) -> RowEstimator:
+    """Return a fitted copy of an estimator whose clusters are groups (p,) of representatives, by which rows vote.
+
+    It labels rows, but has no labels of the fitted rows, like a model from a file.
+    """
+    state = fitted(model)
+    other = copy.copy(model)
+    for name in (*other._per_row, "fit_profile_"):
+        other.__dict__.pop(name, None)
+    other.n_clusters = n_clusters
+    partition = VotePartition(state.members[0].partition.spectrum, groups, n_clusters)
+    changes: dict[str, Any] = {"partition": partition}
+    if hasattr(state.model, "majority"):  # of the clusters that were fitted
+        changes["majority"] = None
+    other._set_fitted(replace(state, model=replace(state.model, **changes), agreements=None))  # type: ignore[type-var]
+    return other
+
+
 class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     """Base of all estimators, baselines too: progress, and checks of their input."""
 
@@ -258,6 +278,30 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
                     obj=self,
                 )
             return object.__getattribute__(self, name)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Return what notebooks show: a small live page about a fitted model, or the diagram of scikit-learn."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        page = self._small_page() if "text/html" in bundle else None
+        return bundle if page is None else {**bundle, "text/html": page}
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        """HTML for notebooks that do not ask for a bundle; AttributeError if scikit-learn is to show text only."""
+        diagram: Callable[[], str] = super()._repr_html_
+        return lambda: self._small_page() or diagram()
+
+    def _small_page(self) -> str | None:
+        """Return a small live page about a fitted model in a frame; None if it is not fitted or holds no rows."""
+        if "_fitted" not in vars(self) or "labels_" not in vars(self):
+            return None
+        try:  # by name, because tools lie above the estimators
+            notebook = importlib.import_module("ultraspec.report.notebook")
+            page: str | None = notebook.small_page(self)
+        except ImportError:  # without Jinja2
+            return None
+        framed: str | None = None if page is None else notebook.in_frame(page, notebook.SMALL_HEIGHT)
+        return framed
 
     @abstractmethod
     def _check_parameters(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -339,17 +340,29 @@ class USENC(RowEstimator):
         check_is_fitted(self)
         return self._map_rows(open_input(self, X, reset=False), self._model.embed, np.float32, self._n_features_out)
 
-    def cut(self, n_clusters: int, X: Any = None, *, consensus: str | None = None) -> USENC:
-        """Combine the same members into another number of clusters, without fitting again.
+    def cut(
+        self,
+        n_clusters: int | None = None,
+        X: Any = None,
+        *,
+        nodes: Sequence[int] | None = None,
+        discretize: str | None = None,
+        consensus: str | None = None,
+    ) -> USENC:
+        """Combine the same members into other clusters, without fitting again: a number of them, or nodes of the tree.
 
         Parameters
         ----------
-        n_clusters : int
+        n_clusters : int, optional
             Number of clusters, up to the number of leaves of the trees; with consensus="transfer_cut", up to 60, or
             what was fitted, if more. "auto" chooses again for each number.
         X : array-like, optional
             The rows that were fitted. Needed only if the model was unpickled or loaded: files do not store the edges of
             the rows, nor, but for pickles, base labels.
+        nodes : sequence of int, optional
+            Nodes of a tree of the first member that become the clusters, instead of `n_clusters`, see `USPEC.cut`.
+        discretize : {"agreement", "linked", "border"}, optional
+            The tree that has the nodes.
         consensus : {"auto", "transfer_cut"}, optional
             Another way to combine the members. By default that of this model. Members of "transfer_cut" cannot be
             combined by "auto", because they have no trees.
@@ -370,7 +383,12 @@ class USENC(RowEstimator):
         USENC(consensus='transfer_cut', n_clusters=4, n_estimators=5, random_state=0)
         """
         check_is_fitted(self)
+        if (n_clusters is None) == (nodes is None):
+            raise ValueError("Pass either n_clusters or nodes.")
         other = copy.copy(self)
+        if nodes is not None:
+            n_clusters = len(nodes)
+        assert n_clusters is not None
         if consensus is not None:
             check_choice("consensus", consensus, tuple(CONSENSUS_METHODS))
             other.consensus = consensus
@@ -393,7 +411,11 @@ class USENC(RowEstimator):
                 self._fitted = replace(state, consensus=method)
             else:
                 method = other._combine(rows, None if same_method else int(n_clusters), engine)
-            result = method.cut(int(n_clusters), LabelOptions(self.n_init, self.max_iter, state.labels_seed), engine)
+            options = LabelOptions(self.n_init, self.max_iter, state.labels_seed)
+            if nodes is None:
+                result = method.cut(int(n_clusters), options, engine)
+            else:
+                result = method.cut_at(nodes, str(discretize), engine)
         other.n_clusters = int(n_clusters)
         model = replace(self._model, partition=result.partition, majority=result.majority)
         source = source if source is not None and source.remote else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -34,7 +35,7 @@ from ultraspec.spectral.layers import find_layers, warn_of_no_structure
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.neighbors import build_index
 from ultraspec.spectral.options import PAPER_GRAPH, GraphOptions, LabelOptions
-from ultraspec.spectral.outliers import representative_spreads, score_quantiles, score_stored
+from ultraspec.spectral.outliers import distances_of_edges, map_stored, score_quantiles, scores_of_edges
 from ultraspec.spectral.partition import Partition, VotePartition, label_rows
 from ultraspec.spectral.preprocess import PreparedRows, Preprocessor, prepare_rows
 from ultraspec.spectral.representatives import count_representatives, select_representatives
@@ -369,9 +370,9 @@ class USPEC(RowEstimator):
 
             with phase("graph"):  # section 3.1.3, the graph of the representatives
                 p = len(index.representatives)
-                scores = None
-                if isinstance(edges, Edges):  # while their weights are distances
-                    scores = score_stored(edges, representative_spreads(index), engine)
+                distances = None
+                if isinstance(edges, Edges):  # while their weights are squared distances
+                    distances = map_stored(edges, lambda part, _: distances_of_edges(part), engine)
                 graph = checkpoint.run(
                     "graph",
                     reduce_graph,
@@ -396,6 +397,7 @@ class USPEC(RowEstimator):
                 partition, labels = label_rows(edges, division.partition, engine)
         warn_of_components(graph.component_sizes(), n_clusters, options, p)
         model = Model(index, edges.sigma, partition, choice)
+        scores = self._score_outliers(model, edges, distances) if sample is None else None
         quantiles = score_quantiles(prepared, model.outlier_scores, scores)
         if isinstance(edges, LazyEdges):
             edges = edges.without_ids()
@@ -409,7 +411,7 @@ class USPEC(RowEstimator):
             agreements=division.agreements,
             layers=layers,
             outlier_quantiles=quantiles,
-            outlier_scores=scores if sample is None else None,
+            outlier_scores=scores,
         )
         self._finish_fit(state, rows, engine.reporter)
         self.labels_ = self._map_rows(rows, model.label, np.int32) if rows.remote else labels
@@ -432,6 +434,16 @@ class USPEC(RowEstimator):
         n_judges = self.n_graphs - 1
         pool = sample_pool(prepared, seed)
         return engine.apply(run_pilot, pool, prepared.n_rows, n_clusters, n_judges, options, seed, panel)
+
+    def _score_outliers(
+        self, model: Model, edges: Edges | LazyEdges, distances: npt.NDArray[np.float32] | None
+    ) -> npt.NDArray[np.float32] | None:
+        """Return the outlier scores of the fitted rows, given their mean distances; None if edges are not stored."""
+        if distances is None or not isinstance(edges, Edges):
+            return None
+        usual = model.usual_distances
+        with ThreadEngine(self.n_jobs) as engine:
+            return map_stored(edges, lambda part, rows: scores_of_edges(part, distances[rows], usual), engine)
 
     def _divide(
         self,
@@ -473,20 +485,31 @@ class USPEC(RowEstimator):
         rows = open_input(self, X, reset=False)
         return self._map_rows(rows, self._fitted.model.embed, np.float32, self._n_features_out)
 
-    def cut(self, n_clusters: int, X: Any = None, *, discretize: str | None = None) -> USPEC:
-        """Cut the same graph into another number of clusters, without fitting again.
+    def cut(
+        self,
+        n_clusters: int | None = None,
+        X: Any = None,
+        *,
+        nodes: Sequence[int] | None = None,
+        discretize: str | None = None,
+    ) -> USPEC:
+        """Cut the same graph into other clusters, without fitting again: into a number of them, or at nodes of a tree.
 
         Parameters
         ----------
-        n_clusters : int
+        n_clusters : int, optional
             Number of clusters, up to the number of leaves of the trees; with discretize="kmeans", up to 60, or what was
             fitted, if more. If a tree is chosen for both k and k + 1 clusters, the latter split one of the former.
         X : array-like, optional
             The rows that were fitted. Needed only if the model was unpickled or loaded, because files do not store the
             edges of the rows (30 bytes per row).
+        nodes : sequence of int, optional
+            Nodes of one of the trees that become the clusters, instead of `n_clusters`: some branches may be cut higher
+            than others. Leaves are 0 .. m - 1, and the t-th merge makes node m + t. Every leaf must be below exactly
+            one of the nodes. `discretize` names the tree. The report finds such cuts by hand and writes this call.
         discretize : {"auto", "kmeans", "agreement", "linked", "border"}, optional
             Another way to find the clusters. By default that of this model; "auto" chooses again for this number of
-            clusters.
+            clusters. With `nodes`, the tree that has them: "agreement", "linked" or "border".
 
         Returns
         -------
@@ -496,14 +519,21 @@ class USPEC(RowEstimator):
         Examples
         --------
         >>> from ultraspec import USPEC, datasets
+        >>> from ultraspec._estimator import fitted
         >>> X, _ = datasets.generate("sf", 5_000, random_state=0)
         >>> model = USPEC(2, random_state=0).fit(X)
         >>> [len(set(model.cut(k).labels_)) for k in (2, 3, 4)]
         [2, 3, 4]
         >>> model.cut(4, discretize="kmeans")
         USPEC(discretize='kmeans', n_clusters=4, random_state=0)
+        >>> tree = fitted(model).model.choice.own.hierarchy.trees["border"]
+        >>> a, b = tree.merges[-1]  # the two branches below the root
+        >>> model.cut(nodes=[a, b], discretize="border").n_clusters_
+        2
         """
         check_is_fitted(self)
+        if (n_clusters is None) == (nodes is None):
+            raise ValueError("Pass either n_clusters or nodes.")
         other = copy.copy(self)
         if discretize is not None:
             check_choice("discretize", discretize, DISCRETIZATIONS)
@@ -512,7 +542,12 @@ class USPEC(RowEstimator):
         model = state.model
         assert isinstance(model, Model)
         other._check_discretize(model)
+        node_groups = None
+        if nodes is not None:
+            node_groups = other._node_groups(model, nodes)
+            n_clusters = int(node_groups.max()) + 1
         leaves = None if other.discretize == "kmeans" or model.choice is None else model.choice.own.hierarchy.n_nodes
+        assert n_clusters is not None
         self._check_cut(n_clusters, leaves=leaves)
         other.n_clusters = int(n_clusters)
         edges = self._edges_of(X, model)
@@ -522,15 +557,21 @@ class USPEC(RowEstimator):
             if rows is not None and X is not None:
                 edges = find_edges(rows, model.index, model.sigma, engine)
             sample = self._sample(len(edges), state.labels_seed) if other.discretize == "kmeans" else None
-            division = self._divide(
-                other.discretize,
-                other.n_clusters,
-                model.partition.spectrum,
-                model.choice,
-                edges if sample is None else edges[sample],
-                state.labels_seed,
-                engine,
-            )
+            if node_groups is not None:
+                assert model.choice is not None
+                trust = engine.apply(model.choice.trust, node_groups)
+                spectrum = model.partition.spectrum
+                division = Division(VotePartition(spectrum, node_groups, other.n_clusters, trust=trust), 0)
+            else:
+                division = self._divide(
+                    other.discretize,
+                    other.n_clusters,
+                    model.partition.spectrum,
+                    model.choice,
+                    edges if sample is None else edges[sample],
+                    state.labels_seed,
+                    engine,
+                )
             partition, labels = label_rows(edges, division.partition, engine)
         model = replace(model, partition=partition)
         other._set_fitted(
@@ -540,6 +581,11 @@ class USPEC(RowEstimator):
             labels = self._map_rows(rows.rows, other._fitted.model.label, np.int32)
         other.labels_ = labels
         return other
+
+    def _node_groups(self, model: Model, nodes: Sequence[int]) -> npt.NDArray[np.int32]:
+        """Return the cluster (p,) of each representative if nodes of the tree that `discretize` names are clusters."""
+        assert model.choice is not None
+        return model.choice.own.hierarchy.cut_at(self.discretize, nodes)
 
     def _check_discretize(self, model: Model) -> None:
         """Raise ValueError if a fitted model lacks what `discretize` needs."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 
 import numpy as np
 import pyarrow
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
 from tests.helpers.cli_tools import Shell, circles, read_columns, write_data
 from tests.helpers.common import python
 from ultraspec import USENC, USPEC, datasets, load, metrics
+from ultraspec._estimator import fitted as internal
 from ultraspec.cli import _labelling
 from ultraspec.engines.progress import Reporter
+from ultraspec.persistence.cuts import model_key
 from ultraspec.rows import ArrayRows
 
 
@@ -373,3 +377,48 @@ def test_shell_completion(shell, monkeypatch):
     with pytest.raises(SystemExit):
         shell("generate")
     assert shell._capsys.readouterr().out.split() == ["flower"]
+
+
+class TestCutsAndColumns:
+    def test_predict_takes_a_cut_of_the_report(self, shell, fitted, data):
+        shell.fine("fit", "x.npy", "-k", 3, "--seed", 0, "--model", "m.ultraspec")
+        model = load("m.ultraspec")
+        groups = internal(fitted.cut(5)).partition.groups
+        cut = {
+            "format": "ultraspec cut",
+            "version": 1,
+            "model": model_key(model),
+            "n_clusters": 5,
+            "groups": groups.tolist(),
+        }
+        (shell.folder / "cut.json").write_text(json.dumps(cut))
+        facts = shell.facts("predict", "m.ultraspec", "x.npy", "--cut", "cut.json", "-o", "labels.npy")
+        assert facts["clusters"] == 5
+        np.testing.assert_array_equal(np.load("labels.npy"), fitted.cut(5).labels_)
+        (shell.folder / "bad.json").write_text(json.dumps({**cut, "model": "other"}))
+        words = ["predict", "m.ultraspec", "x.npy", "-o", "l.npy", "--cut"]
+        assert shell.refused(*words, "bad.json").startswith("bad.json is a cut of another model.")
+        (shell.folder / "bad.json").write_text(json.dumps({**cut, "groups": [0, 1]}))
+        assert shell.refused(*words, "bad.json").startswith("bad.json is damaged")
+        assert "none.json" in shell.refused(*words, "none.json")
+
+    def test_the_report_describes_columns_that_are_not_clustered(self, shell, data):
+        X = data[0][:600]
+        country = np.where(X[:, 0] > 0, "east", "west")
+        table = pyarrow.table({"a": X[:, 0], "country": country, "b": X[:, 1], "age": np.arange(600)})
+        pyarrow.parquet.write_table(table, "t.parquet")
+        pyarrow.csv.write_csv(table, "t.csv")
+        for name in ("t.parquet", "t.csv"):
+            facts = shell.facts(
+                "fit", name, "-k", 3, "--seed", 0, "--describe", "country,age", "--report", "r.html", "--force"
+            )
+            assert facts["features"] == 2
+            page = (shell.folder / "r.html").read_text(encoding="utf-8")
+            assert '"name":"country","categories":["' in page
+            assert '"names":["a","b","age"]' in page or '"names":["b","a","age"]' in page
+            assert "--describe country,age" in page
+        assert "no column 'x'" in shell.refused("fit", "t.csv", "-k", 3, "--describe", "x", "--report", "s.html")
+        assert "pass --report too" in shell.refused("fit", "t.csv", "-k", 3, "--describe", "age")
+        shell.fine("fit", "t.csv", "-k", 3, "--columns", "a,b", "--model", "m.ultraspec")
+        shell.fine("report", "m.ultraspec", "t.csv", "-o", "q.html", "--describe", "age")
+        assert '"age"' in (shell.folder / "q.html").read_text(encoding="utf-8")

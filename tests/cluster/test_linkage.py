@@ -164,3 +164,31 @@ def test_roots_of_all_leaves_and_of_one_cluster():
     tree = agglomerate(squareform(pdist(points(6, 0))))
     assert tree.roots(6).tolist() == list(range(6))
     assert tree.roots(1).tolist() == [10]
+
+
+def test_nodes_of_a_tree_become_clusters():
+    x = np.array([0.0, 1.0, 10.0, 12.0, 40.0])
+    tree = agglomerate(abs(x[:, None] - x))
+    assert tree.merges.tolist() == [[0, 1], [2, 3], [5, 6], [4, 7]]
+    assert tree.labels_of([4, 7]).tolist() == [0, 0, 0, 0, 1]
+    assert tree.labels_of([4, 2, 3, 5]).tolist() == [0, 0, 1, 2, 3]  # numbered by their first leaves
+    assert tree.labels_of([8]).tolist() == [0] * 5
+    for k in range(1, 6):
+        assert tree.labels_of(tree.roots(k)).tolist() == tree.cut(k).tolist()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ([4, 5], "2 of its 5 leaves are below none of them, for example leaf 2"),
+        ([4, 7, 5], "node 5 is below node 7"),
+        ([4, 4, 7], "node 4 is there twice"),
+        ([9], "nodes"),
+        ([-1], "nodes"),
+        ([], "5 of its 5 leaves"),
+    ],
+)
+def test_nodes_that_are_no_cut_are_refused(nodes, message):
+    x = np.array([0.0, 1.0, 10.0, 12.0, 40.0])
+    with pytest.raises(ValueError, match=message):
+        agglomerate(abs(x[:, None] - x)).labels_of(nodes)

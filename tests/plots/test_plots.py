@@ -58,6 +58,9 @@ def every_plot(rings, ensemble):
         "confidence": lambda ax: plots.confidence(members, ax=ax),
         "agreement": lambda ax: plots.agreement(members, ax=ax),
         "phases": lambda ax: plots.phases(model, ax=ax),
+        "tree": lambda ax: plots.tree(model, ax=ax),
+        "means": lambda ax: plots.means(model, X, ax=ax),
+        "stability": lambda ax: plots.stability(model, ax=ax),
     }
 
 
@@ -167,3 +170,33 @@ def test_without_matplotlib_the_extra_is_named(rings, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'ultraspec\[plots\]'"):
         plots.eigenvalues(rings[0])
+
+
+def test_a_tree_has_a_block_for_each_branch(rings, ensemble):
+    model, X = rings
+    ax = plots.tree(model)
+    assert len(ax.patches) == 2 * 60 - 1
+    widths = sum(patch.get_width() for patch in ax.patches[:60])
+    assert widths == pytest.approx(1.0)
+    assert len(plots.tree(as_loaded(model), X).patches) == len(ax.patches)
+    assert plots.tree(ensemble[0]).get_ylabel() == "number of clusters"
+    with pytest.raises(ValueError, match="has no tree"):
+        plots.tree(USPEC.paper(3, random_state=0).fit(X[:400]))
+
+
+def test_means_are_those_of_the_clusters(rings):
+    model, X = rings
+    (image,) = plots.means(model, X).images
+    expected = np.array([(X[model.labels_ == code].mean(axis=0) - X.mean(axis=0)) / X.std(axis=0) for code in range(3)])
+    assert np.allclose(np.sort(image.get_array(), axis=1), np.sort(expected, axis=1), atol=1e-4)
+    assert len(plots.means(model, X, labels=X[:, 0] > 0, most=1).images[0].get_array()) == 2
+
+
+def test_stability_is_above_that_of_noise_where_clusters_are(rings, ensemble):
+    data, null, _ = plots.stability(rings[0]).lines
+    agreement = dict(zip(*data.get_data(), strict=True))
+    noise = dict(zip(*null.get_data(), strict=True))
+    assert agreement[3] > 0.95
+    assert noise[3] < 0.8
+    with pytest.raises(ValueError, match="No other graphs judge"):
+        plots.stability(ensemble[0])

@@ -18,6 +18,7 @@ from tests.helpers.browser import Visit, open_browser
 from tests.helpers.common import blobs, documents
 from ultraspec import USENC, USPEC, datasets, metrics, open_rows, report
 from ultraspec.figures import RowCounts, compute_figures, eigengap, labeled_rows
+from ultraspec.report import _script_data
 from ultraspec.report._diagnostics import diagnose
 from ultraspec.report._provenance import code_lines
 from ultraspec.report._script_data import variable_length
@@ -61,7 +62,7 @@ def pages(rings, ensemble, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(labeled_rows, "SAMPLE_ROWS", 1500)
         patch.setattr(labeled_rows, "LEAST_SAMPLE", 1500)
-        found["raster"] = report.write(*ensemble, folder / "raster.html")
+        found["raster"] = report.write(*ensemble, folder / "raster.html", points=1500)
     X = documents(600)[0]
     model = USENC(4, n_estimators=4, metric="cosine", random_state=0).fit(X)
     found["many features"] = report.write(model, X, folder / "many.html")
@@ -125,37 +126,51 @@ def test_the_file_of_the_rows_is_never_replaced(rings, tmp_path, opened):
 def test_a_page_is_small_and_refers_to_nothing(pages):
     for path in pages.values():
         text = path.read_text(encoding="utf-8")
-        assert len(text) < 600_000
+        assert len(text) < 900_000
         assert not re.search(
-            r"""\b(src|href)\s*=\s*(?!"data:,")|url\(|@import|https?://(?!www\.w3\.org/2000/svg)""", text
+            r"""\b(src|href)\s*=\s*(?!"data:,"|"#)|url\(|@import|https?://(?!www\.w3\.org/2000/svg)""", text
         )
-        assert "{{" not in text.replace("{{name}}", "")
+        assert not re.search(r"\{\{ ?\w+ ?\}\}|\{% ", text)
 
 
 def test_points_are_in_the_page(rings, pages):
     model, X = rings
     data = page_data(pages["points"])
     frame = data["map"]["frame"]
-    shares = unpacked(data["map"]["xy"], "<u2").reshape(-1, 2) / 65535
+    shares = unpacked(data["drawn"]["xy"], "<u2").reshape(-1, 2) / 65535
     low, high = np.array(frame["low"]), np.array(frame["high"])
     np.testing.assert_allclose(low + shares * (high - low), X, atol=1e-4)
-    assert np.array_equal(unpacked(data["map"]["codes"], "<u2"), model.labels_)
-    assert data["sizes"] == np.bincount(model.labels_).tolist()
+    assert data["cuts"]["sizes"][data["cuts"]["own"]] == np.bincount(model.labels_).tolist()
 
 
 def test_a_raster_is_in_the_page_instead_of_points(ensemble, pages):
     model, X = ensemble
-    data = page_data(pages["raster"])["map"]
-    assert "xy" not in data
-    places = np.cumsum(decode(unpacked(data["steps"], np.uint8)))
-    counts = np.expm1(unpacked(data["counts"], np.uint8) / 255 * np.log1p(data["most"]))
-    sums = np.bincount(places % 13, counts, minlength=13)
+    data = page_data(pages["raster"])
+    assert data["drawn"]["n"] == 1500
+    raster = data["raster"]
+    keys = np.cumsum(decode(unpacked(raster["steps"], np.uint8)))
+    counts = np.expm1(unpacked(raster["counts"], np.uint8) / 255 * np.log1p(raster["most"]))
+    n = data["units"]
+    groups = unpacked(data["cuts"]["groups"], "<u2").reshape(-1, n)[data["cuts"]["own"]]
+    sums = np.bincount(groups[keys % n], counts, minlength=13)
     np.testing.assert_allclose(sums, np.bincount(model.labels_), rtol=0.03)
-    w, h = data["frame"]["cells"]
-    cells = np.unique(places // 13)
-    low, high = np.array(data["frame"]["low"]), np.array(data["frame"]["high"])
+    w, h = raster["cells"]
+    assert max(w, h) == 1024
+    low, high = np.array(data["map"]["frame"]["low"]), np.array(data["map"]["frame"]["high"])
     at = np.floor((X - low) / (high - low) * [w, h]).astype(int)
-    assert np.array_equal(cells, np.unique(at[:, 1] * w + at[:, 0]))
+    assert np.array_equal(np.unique(keys // n), np.unique(at[:, 1] * w + at[:, 0]))
+
+
+def test_a_fine_raster_is_coarsened_until_it_fits(monkeypatch, ensemble, tmp_path):
+    model, X = ensemble
+    monkeypatch.setattr(labeled_rows, "SAMPLE_ROWS", 1500)
+    monkeypatch.setattr(labeled_rows, "LEAST_SAMPLE", 1500)
+    monkeypatch.setattr(_script_data, "MOST_ENTRIES", 2500)
+    raster = page_data(report.write(model, X, tmp_path / "a.html", points=1500))["raster"]
+    counts = np.expm1(unpacked(raster["counts"], np.uint8) / 255 * np.log1p(raster["most"]))
+    assert len(counts) <= 2500
+    assert counts.sum() == pytest.approx(len(X), rel=0.02)
+    assert max(raster["cells"]) < 1024
 
 
 def decode(stream):
@@ -247,16 +262,12 @@ def test_code_of_many_parameters():
     compile(text, "report", "exec")
 
 
-@pytest.mark.parametrize(
-    ("discretize", "reason"),
-    [("kmeans", "chosen by the largest eigengap"), ("agreement", "chosen by the largest drop in a merge tree")],
-)
-def test_the_page_says_how_the_number_of_clusters_was_chosen(tmp_path, discretize, reason):
+def test_the_page_says_how_the_number_of_clusters_was_chosen(tmp_path):
     X = load_digits().data
-    model = USPEC("auto", n_representatives=300, discretize=discretize, random_state=1).fit(X)
-    gap = eigengap(model)
-    assert (gap.largest == gap.chosen) == (discretize == "kmeans")
-    assert reason in report.write(model, X, tmp_path / "page.html").read_text(encoding="utf-8")
+    model = USPEC("auto", n_representatives=300, discretize="agreement", random_state=1).fit(X)
+    assert "where halves of the rows agree" in report.write(model, X, tmp_path / "page.html").read_text("utf-8")
+    model = USPEC(9, n_representatives=300, discretize="agreement", random_state=1).fit(X)
+    assert "as requested" in report.write(model, X, tmp_path / "page.html").read_text("utf-8")
 
 
 def test_own_code_stands_in_the_page(rings, tmp_path):
@@ -287,7 +298,7 @@ def test_a_choice_without_a_gap_is_called_one(rings):
     k = 4 + int(eigengap(rings[0]).ratios[3:10].argmin())
     texts = " ".join(text for _, text in notes_of(rings[0].cut(k), rings[1]))
     assert f"There is no clear eigengap after {k}" in texts
-    assert "Compare model.cut(3)" in texts
+    assert "Compare 3 clusters" in texts
 
 
 def test_uneven_features_and_no_seed_are_told():
@@ -341,7 +352,7 @@ def test_every_figure_is_drawn(browser, pages, kind, look):
 @pytest.mark.parametrize("kind", KINDS)
 def test_choosing_a_cluster_shows_it_alone(browser, pages, kind):
     with Visit(browser, pages[kind]) as visit:
-        page, n = visit.page, len(page_data(pages[kind])["names"])
+        page, n = visit.page, visit.run("current.sizes.length")
         before = {canvas: (visit.image(canvas), visit.colored(canvas)) for canvas in ("#map", "#graph")}
         key = page.locator(".key").nth(n - 1)
         key.click()
@@ -353,7 +364,7 @@ def test_choosing_a_cluster_shows_it_alone(browser, pages, kind):
             assert 0 < visit.colored(canvas) <= colored * (1.0 if n == 1 else 0.75)
         key.click()
         assert page.locator("#only").is_hidden()
-        assert page.locator(".off").count() == 0
+        assert page.locator("#clusters .off, #sizes .off, #cards .off").count() == 0
         for canvas, (image, _) in before.items():
             assert visit.image(canvas) == image
         assert visit.troubles == []
@@ -371,26 +382,24 @@ def test_a_cluster_can_be_chosen_by_keyboard_and_on_the_figures(browser, pages):
         assert page.locator(".key[aria-pressed=true]").get_attribute("data-code") == "2"
         page.get_by_role("button", name="Show all").click()
         assert page.locator(".key[aria-pressed=true]").count() == 0
-        data = page_data(pages["points"])["map"]
-        x, y = unpacked(data["xy"], "<u2")[:2] / 65535
+        x, y = visit.run("[drawn.xy[0] / 65535, drawn.xy[1] / 65535]")
         at = visit.run("([x, y]) => [mapArea.x(x), mapArea.y(y)]", [x, y])
         page.locator("#map").click(position={"x": at[0], "y": at[1]})
         chosen = page.locator(".key[aria-pressed=true]").get_attribute("data-code")
-        assert int(chosen) == unpacked(data["codes"], "<u2")[0]
+        assert int(chosen) == visit.run("current.labels[0]")
         assert page.locator("#tip").inner_text().startswith("Cluster " + chosen)
 
 
 def test_confidence_is_a_view_of_the_map(browser, pages):
-    for kind in ("raster", "many features"):
-        with Visit(browser, pages[kind]) as visit:
-            before = visit.image("#map")
-            visit.page.locator(".switch").get_by_text("Confidence").click()
-            assert visit.image("#map") != before
-            assert visit.page.locator("#confidence-scale").is_visible()
-            visit.page.locator(".switch").get_by_text("Clusters").click()
-            assert visit.image("#map") == before
+    with Visit(browser, pages["many features"]) as visit:
+        before = visit.image("#map")
+        visit.page.locator("#color-by").select_option("confidence")
+        assert visit.image("#map") != before
+        assert visit.page.locator("#scale").is_visible()
+        visit.page.locator("#color-by").select_option("cluster")
+        assert visit.image("#map") == before
     with Visit(browser, pages["points"]) as visit:
-        assert visit.page.locator("input[name=view]").count() == 0
+        assert visit.page.locator("#color-by option[value=confidence]").count() == 0
 
 
 def test_dark_colours_follow_the_system_and_the_button(browser, pages):
@@ -453,7 +462,7 @@ def test_names_are_shown_as_they_are(browser, tmp_path):
     with Visit(browser, path, width=360) as visit:
         assert visit.page.locator("h1").inner_text().startswith(hostile)
         assert visit.page.title().startswith(hostile)
-        assert hostile in visit.page.locator("pre").inner_text()
+        assert hostile in visit.page.locator("pre#code").inner_text()
         assert visit.run("document.images.length") == 0
         assert visit.run("document.documentElement.scrollWidth <= innerWidth")
         visit.page.locator(".key").first.click()
@@ -486,10 +495,10 @@ def test_names_stand_beside_compact_clusters(browser, tmp_path):
         assert len(visit.run("mapArea.names")) == 20
         hidden = visit.run("""() => mapArea.names.map(([x, y, w, h, code]) => {
             let all = 0, under = 0;
-            mapData.codes.forEach((other, i) => {
+            current.labels.forEach((other, i) => {
                 if (other !== code) return;
                 all++;
-                const a = mapArea.x(mapData.xy[2 * i] / 65535), b = mapArea.y(mapData.xy[2 * i + 1] / 65535);
+                const a = mapArea.x(drawn.xy[2 * i] / 65535), b = mapArea.y(drawn.xy[2 * i + 1] / 65535);
                 under += Math.abs(a - x) < w / 2 && Math.abs(b - y) < h / 2;
             });
             return under / all;
@@ -497,12 +506,13 @@ def test_names_stand_beside_compact_clusters(browser, tmp_path):
         assert max(hidden) < 0.25
 
 
-def test_a_list_of_very_many_clusters_says_that_it_scrolls(tmp_path):
+def test_a_list_of_very_many_clusters_says_that_it_scrolls(browser, tmp_path):
     X = np.random.default_rng(0).normal(size=(900, 2))
     model = USPEC(3, random_state=0).fit(X)
-    text = report.write(model, X, tmp_path / "r.html", labels=np.arange(900) % 130).read_text(encoding="utf-8")
-    assert 'class="keys long many"' in text
-    assert "Scroll to see all 130." in text
+    with Visit(browser, report.write(model, X, tmp_path / "r.html", labels=np.arange(900) % 130)) as visit:
+        assert visit.page.locator("#clusters").get_attribute("class") == "keys long many"
+        assert "Scroll to see all 130." in visit.page.locator("#list-hint").inner_text()
+        assert visit.run("current.sizes") == np.bincount(np.arange(900) % 130).tolist()
 
 
 def test_the_code_can_be_copied(browser, pages, rings):

@@ -8,6 +8,7 @@ sparse     inner products and nearest representatives of sparse rows
 graph      affinities, the graph of the representatives, embedded rows
 kmeans     assign rows to the nearest centre and sum up the rows of each cluster
 agreement  rough k-means, co-association and votes of representatives
+cuts       votes of rows in many cuts of a tree at once
 labels     number the distinct rows of a label matrix
 linkage    agglomerative clustering of a square matrix
 lapack     largest eigenvalues of a symmetric matrix, without Python's global lock

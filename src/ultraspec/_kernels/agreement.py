@@ -115,28 +115,35 @@ def vote_trust(ids, T, groups, trust, labels, out):
 
 
 @kernel
-def relative_distances(ids, sq, spreads, out):
-    """Compare the distance of each row to its representatives with the distances between those.
+def mean_distances(sq, out):
+    """Compute the mean distance of each row to its representatives, without the nearest one, if there are others.
 
-    ids, sq : (n, K), the nearest representatives of the rows, and squared distances.
-    spreads : (p,), mean distance of each representative to others near it.
-    out : (n,), result: the mean distance, without the nearest representative, over the mean of their spreads, without
-        the largest. A representative may lie on an outlier: it is left out of both.
+    sq : (n, K), squared distances. out : (n,), result. The nearest is left out because it may lie on an outlier.
+    """
+    n, K = sq.shape
+    first = min(1, K - 1)
+    for i in range(n):
+        total = np.float64(0.0)
+        for a in range(first, K):
+            total += np.sqrt(np.float64(sq[i, a]))
+        out[i] = total / (K - first)
+
+
+@kernel
+def outlier_scores(ids, distances, usual, out):
+    """Compare mean distances of rows with what is usual for their representatives.
+
+    ids : (n, K), the nearest representatives. distances : (n,), from `mean_distances`.
+    usual : (p,), usual distance at each representative.
+    out : (n,), result: 1 - 1 / r, where r is the distance over the mean of the usual ones, or 0 if r is below one.
     """
     n, K = ids.shape
     for i in range(n):
         total = np.float64(0.0)
-        spread = np.float64(0.0)
-        largest = np.float64(0.0)
         for a in range(K):
-            if a > 0 or K == 1:
-                total += np.sqrt(np.float64(sq[i, a]))
-            each = np.float64(spreads[ids[i, a]])
-            spread += each
-            largest = max(largest, each)
-        if K > 1:
-            spread -= largest
-        out[i] = total / max(spread, 1e-300)
+            total += usual[ids[i, a]]
+        ratio = distances[i] * K / total
+        out[i] = 1.0 - 1.0 / max(ratio, 1.0)
 
 
 @kernel

@@ -251,3 +251,19 @@ def add_edges(ids, T, scales, weights, labels, sums):
         weight = weights[stride * i]
         for a in range(ids.shape[1]):
             total[ids[i, a]] += weight * np.float64(scales[i] * T[i, a])
+
+
+@kernel
+def add_squared_differences(columns, index, total):
+    """Add the squared distances of all points to the point `index`.
+
+    columns : (d, n), the points by columns.
+    total : (n,), float32, to which the squares are added. The sum of each point has the order of the columns, as in
+        NumPy, and the loop over points is vectorised.
+    """
+    for j in range(columns.shape[0]):
+        column = columns[j]
+        value = column[index]
+        for i in range(column.shape[0]):
+            difference = column[i] - value
+            total[i] += difference * difference

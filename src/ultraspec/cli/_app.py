@@ -98,6 +98,7 @@ def fit(
     output: o.Labels = None,
     model: o.ModelOut = None,
     report: o.ReportOut = None,
+    describe: o.Describe = None,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -112,6 +113,9 @@ def fit(
     Labels are integers from 0, one per row, in the order of the rows. With
     --ensemble the confidence of each label is written, too.
     """
+    if describe is not None and report is None:
+        raise ValueError("--describe is for the report: pass --report too.")
+    source = source.describing(describe)
     if scale not in ("none", "standard"):
         raise ValueError(f"--scale must be 'none' or 'standard', got {scale!r}.")
     o.check_least("--seed", parameters["random_state"], 0)
@@ -129,10 +133,12 @@ def fit(
 @command(
     "ultraspec fit january.parquet -k 10 --model m.ultraspec",
     "ultraspec predict m.ultraspec february.parquet -o labels.parquet",
+    "ultraspec predict m.ultraspec february.parquet --cut cut.json -o labels.parquet",
 )
 def predict(
     model: o.Model,
     output: o.RequiredLabels,
+    cut: o.CutFile = None,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -148,10 +154,12 @@ def predict(
     """
     _outputs.check_model(model)
     source.check()
-    target = _outputs.check_outputs({"-o": (output, _outputs.LABELS)}, [model, source.path], force=force)["-o"]
+    target = _outputs.check_outputs(
+        {"-o": (output, _outputs.LABELS)}, [model, source.path, *([cut] if cut else [])], force=force
+    )["-o"]
     from ultraspec.cli import predict as program
 
-    program.run(model, source, target, n_jobs=n_jobs, force=force, screen=Screen(json, quiet))
+    program.run(model, source, target, cut=cut, n_jobs=n_jobs, force=force, screen=Screen(json, quiet))
 
 
 LABEL_FILE = "FILE or FILE:COLUMN; .parquet, .csv, .npy or .npz. Labels may be strings."
@@ -216,6 +224,7 @@ def report(
     model: o.Model,
     output: o.RequiredReport,
     title: Annotated[str | None, o.option("--title TEXT", o.OUTPUT, "Heading of the page.")] = None,
+    describe: o.Describe = None,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -226,6 +235,7 @@ def report(
     """Write a report on a saved model and the rows of a file: one HTML page."""
     _outputs.check_model(model)
     source.check()
+    source = source.describing(describe)
     target = _outputs.check_outputs({"-o": (output, _outputs.PAGES)}, [model, source.path], force=force)["-o"]
     from ultraspec.cli import report as program
 

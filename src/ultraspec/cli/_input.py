@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ultraspec.cli._options import INPUT, Data, format_names, option, parse_delimiter, parse_names
@@ -34,6 +35,13 @@ class DataFile:
     header: Annotated[bool | None, file_option("header", "detected")] = None
     delimiter: Annotated[Any, DELIMITER] = None
     decimal: Annotated[str | None, file_option("decimal", "'.'", "CHARACTER")] = None
+    described: Sequence[str] | None = field(default=None, init=False)
+
+    def describing(self, names: Sequence[str] | None) -> DataFile:
+        """Return this file with columns that the report describes."""
+        other = copy.copy(self)
+        object.__setattr__(other, "described", names)
+        return other
 
     def check(self) -> None:
         """Raise if the file is missing or of an unknown type, before slow imports."""
@@ -50,6 +58,8 @@ class DataFile:
 
         kind = find_format(self.path)
         has_names = kind.is_table and self.header is not False
+        if self.described and fitted is None and self.columns is None:
+            fitted = self._other_columns()
         with screen.reading(self.path.expanduser()) if kind.slow_to_open else nullcontext():
             return self._open_chosen(fitted if has_names else None)
 
@@ -66,6 +76,26 @@ class DataFile:
             if columns is self.columns:
                 raise
             raise ValueError(f"{error} The model was fitted on {join_names(fitted or ())}.") from error
+
+    def _other_columns(self) -> list[str]:
+        """Return the columns that are not only described."""
+        from ultraspec.rows.label_files import table_columns
+
+        path = self.path.expanduser()
+        if path.is_dir():
+            raise ValueError(f"{self.path} is a folder: name the columns to cluster with --columns.")
+        self.describe()  # names that do not exist raise
+        return [str(name) for name in table_columns(path, self.delimiter) if name not in (self.described or ())]
+
+    def describe(self) -> dict[str, Any] | None:
+        """Read the columns that the report describes."""
+        if not self.described:
+            return None
+        from ultraspec.rows.label_files import read_table_columns
+
+        return read_table_columns(
+            self.path.expanduser(), self.described, delimiter=self.delimiter, decimal=self.decimal
+        )
 
     def _open(self, columns: Sequence[str | int] | None) -> Rows:
         from ultraspec import open_rows
@@ -86,6 +116,7 @@ class DataFile:
             "--array": self.array,
             "--delimiter": "tab" if self.delimiter == "\t" else self.delimiter,
             "--decimal": self.decimal,
+            "--describe": None if self.described is None else format_names(self.described),
         }
         arguments = [text for option, value in values.items() if value is not None for text in (option, value)]
         if self.header is not None:

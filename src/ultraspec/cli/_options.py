@@ -148,6 +148,9 @@ ModelOut = Annotated[Path | None, option("--model FILE", OUTPUT, "Model file, fo
 PAGE = "Report on the clusters: one .html page."
 ReportOut = Annotated[Path | None, option("--report FILE", OUTPUT, PAGE)]
 RequiredReport = Annotated[Path, option("-o --output FILE", OUTPUT, PAGE)]
+DESCRIBED = "Columns that the report describes but that are not clustered: numbers, categories or texts."
+Describe = Annotated[Any, option("--describe A,B,C", OUTPUT, DESCRIBED, parser=parse_names)]
+CutFile = Annotated[Path | None, option("--cut FILE", INPUT, "Clusters that were chosen in a report: its cut.json.")]
 Force = Annotated[bool, option("--force", OUTPUT, "Replace existing files.")]
 Json = Annotated[bool, option("--json", OUTPUT, "Print the result as one JSON object.")]
 Quiet = Annotated[bool, option("-q --quiet", OUTPUT, "Show no progress.")]

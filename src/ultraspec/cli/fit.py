@@ -51,7 +51,7 @@ def run(
         with naming_input(source.path):
             fit_rows(model, rows, scale, screen)
         seconds = time.perf_counter() - started
-        sizes = write_outputs(model, rows, outputs, force, repeat_command(model, source), screen)
+        sizes = write_outputs(model, rows, outputs, force, source, screen)
     facts = describe_fit(model, rows, sizes, scale, seconds)
     facts["outputs"] = {name: str(outputs[option]) for option, name in OUTPUTS.items() if option in outputs}
     screen.result(facts, result_lines(facts))
@@ -84,7 +84,7 @@ def fit_rows(model: Any, rows: Rows, scale: str, screen: Screen) -> None:
 
 
 def write_outputs(
-    model: Any, rows: Rows, outputs: Mapping[str, Path], force: bool, command: str, screen: Screen
+    model: Any, rows: Rows, outputs: Mapping[str, Path], force: bool, source: DataFile, screen: Screen
 ) -> Any:
     """Write the output files; return the sizes of the clusters."""
     types: dict[str, Any] = {"label": np.int32}
@@ -104,7 +104,8 @@ def write_outputs(
             save(model, outputs["--model"], overwrite=force)
     if "--report" in outputs:
         with report_to(screen.reporter("report")), naming_output(outputs["--report"]):
-            report.write(model, rows, outputs["--report"], code=command, overwrite=force)
+            command = repeat_command(model, source)
+            report.write(model, rows, outputs["--report"], code=command, describe=source.describe(), overwrite=force)
     return sizes.counts
 
 

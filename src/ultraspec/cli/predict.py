@@ -18,11 +18,23 @@ from ultraspec.cli._labelling import ClusterSizes, label_blocks
 from ultraspec.cli._screen import Screen, format_sizes
 from ultraspec.cli._writers import write_columns
 from ultraspec.engines.progress import format_duration
+from ultraspec.persistence.cuts import apply_cut
 
 
-def run(path: Path, source: DataFile, target: Path, *, n_jobs: int | None, force: bool, screen: Screen) -> None:
-    """Label the rows of a file."""
+def run(
+    path: Path,
+    source: DataFile,
+    target: Path,
+    *,
+    cut: Path | None = None,
+    n_jobs: int | None,
+    force: bool,
+    screen: Screen,
+) -> None:
+    """Label the rows of a file, with the clusters of a cut file if there is one."""
     model = load_model(path, n_jobs)
+    if cut is not None:
+        model = apply_cut(model, cut)
     with source.open(screen, feature_names(model)) as rows:
         types: dict[str, Any] = {"label": np.int32}
         if fitted(model).model.has_confidence:

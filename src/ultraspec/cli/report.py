@@ -20,7 +20,8 @@ def run(
     model = load_model(path, n_jobs)
     opened = source.open(screen, feature_names(model))
     with opened as rows, report_to(screen.reporter("report")), naming_input(source.path), naming_output(target):
-        write(model, rows, target, title=title, code=repeat_command(model, source, rows.n_rows), overwrite=force)
+        code = repeat_command(model, source, rows.n_rows)
+        write(model, rows, target, title=title, code=code, describe=source.describe(), overwrite=force)
     facts = {
         "command": "report",
         "rows": rows.n_rows,

@@ -159,16 +159,18 @@ def spread_centers(X: Centers, weights: Weights, k: int, rng: np.random.Generato
     for each row, or one for every row.
     """
     columns = np.ascontiguousarray(X.T)  # few and long: NumPy is fast along them
-    index = _draw(np.broadcast_to(weights, len(X)), float(rng.random()))
+    start = np.broadcast_to(weights, len(X))
+    index = _draw(start, np.cumsum(start, dtype=np.float64), float(rng.random()))
     chosen = [index]
     nearest = _squared_to(columns, index)
     while len(chosen) < k:
         masses = weights * nearest
         if not masses.any():
             break
+        running = np.cumsum(masses, dtype=np.float64)
         candidates = []
         for uniform in rng.random(trials):
-            index = _draw(masses, float(uniform))
+            index = _draw(masses, running, float(uniform))
             remaining = np.minimum(nearest, _squared_to(columns, index))
             candidates.append((float((weights * remaining).sum()), index, remaining))
         _, index, nearest = min(candidates, key=lambda candidate: candidate[0])
@@ -179,15 +181,14 @@ def spread_centers(X: Centers, weights: Weights, k: int, rng: np.random.Generato
 def _squared_to(columns: Centers, index: int) -> Squares:
     """Compute the squared distances of all points, given by columns, to the point `index`."""
     total = np.zeros(columns.shape[1], dtype=np.float32)
-    for column in columns:
-        difference = column - column[index]
-        difference *= difference
-        total += difference
+    kernels.add_squared_differences(columns, index, total)
     return total
 
 
-def _draw(masses: Weights, uniform: float) -> int:
-    """Return the index that a uniform random number selects, in proportion to `masses`, some of which are positive."""
-    running = np.cumsum(masses, dtype=np.float64)
+def _draw(masses: Weights, running: Weights, uniform: float) -> int:
+    """Return the index that a uniform random number selects, in proportion to `masses`, some of which are positive.
+
+    `running` are their cumulative sums.
+    """
     index = int(np.searchsorted(running, uniform * running[-1], side="right"))
     return index if index < len(masses) else int(np.flatnonzero(masses)[-1])  # the product may round up to the end

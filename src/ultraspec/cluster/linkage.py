@@ -6,6 +6,7 @@ then average linkage of all objects that they stand for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,41 @@ class Tree:
         roots, first_leaves, labels = np.unique(ancestors[:p], return_index=True, return_inverse=True)
         order = np.argsort(first_leaves)
         return np.argsort(order).astype(np.int32)[labels.reshape(-1)], roots[order]
+
+    def labels_of(self, nodes: Sequence[int]) -> npt.NDArray[np.int32]:
+        """Return the labels (p,) of the leaves if each of `nodes` is a cluster, numbered by their first leaves.
+
+        Parameters
+        ----------
+        nodes : sequence of int
+            Leaves (0 .. p - 1) and merges (p + t), such that every leaf is below exactly one of them.
+        """
+        p = self.n_leaves
+        chosen: list[int] = []
+        for node in nodes:
+            check_integer("nodes", node, least=0, most=p + len(self.merges) - 1)
+            chosen.append(int(node))
+        if len(set(chosen)) < len(chosen):
+            twice = next(node for node in chosen if chosen.count(node) > 1)
+            raise ValueError(f"nodes must be distinct, but node {twice} is there twice.")
+        owner = np.full(2 * p - 1, -1, dtype=np.int64)  # the chosen node that each node is below
+        owner[chosen] = chosen
+        for t in range(len(self.merges) - 1, -1, -1):
+            above = owner[p + t]
+            if above < 0:
+                continue
+            for child in self.merges[t]:
+                if owner[child] >= 0:
+                    raise ValueError(f"nodes must not contain each other, but node {child} is below node {above}.")
+                owner[child] = above
+        missing = np.flatnonzero(owner[:p] < 0)
+        if missing.size:
+            raise ValueError(
+                f"nodes must cover the tree, but {missing.size:,} of its {p:,} leaves are below none of them, "
+                f"for example leaf {missing[0]}."
+            )
+        _, first, labels = np.unique(owner[:p], return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first)).astype(np.int32)[labels.reshape(-1)]
 
     def to_scipy(self) -> npt.NDArray[np.float64]:
         """Return the tree as a matrix (p - 1, 4) for functions of `scipy.cluster.hierarchy`, such as ``dendrogram``."""

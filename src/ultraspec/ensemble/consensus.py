@@ -134,6 +134,10 @@ class ConsensusMethod(ABC):
     def cut(self, n_clusters: int, options: LabelOptions, engine: ThreadEngine) -> Consensus:
         """Cut the consensus into `n_clusters` clusters."""
 
+    def cut_at(self, nodes: Sequence[int], tree: str, engine: ThreadEngine) -> Consensus:  # noqa: ARG002
+        """Cut a tree of the first member at some of its nodes, which become the clusters."""
+        raise ValueError("nodes are those of a tree, and the transfer cut has none. Fit with consensus='auto'.")
+
     @abstractmethod
     def embed(self, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
         """Embed the fitted rows."""

@@ -7,6 +7,7 @@ representatives. It costs O(N m K) and one choice, whatever the number of cluste
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from ultraspec.ensemble.consensus import Consensus, ConsensusMethod, Ensemble
 from ultraspec.ensemble.graphs import generate_graphs, judges_of
 from ultraspec.ensemble.members import MemberOptions
 from ultraspec.rows import Rows, Span
-from ultraspec.spectral.choice import Choice
+from ultraspec.spectral.choice import Choice, Chosen
 from ultraspec.spectral.edges import Edges, LazyEdges, find_edges
 from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.partition import Partition, VotePartition, embed_all, label_rows
@@ -98,9 +99,16 @@ class CrossAgreement(ConsensusMethod):
         engine: ThreadEngine,
     ) -> Consensus:
         """Choose between the candidates, which is deterministic."""
-        first = self.members.models[0]
-        spectrum = first.partition.spectrum
-        chosen = engine.apply(self.choice.choose, n_clusters)
+        return self._divide(engine.apply(self.choice.choose, n_clusters), engine)
+
+    def cut_at(self, nodes: Sequence[int], tree: str, engine: ThreadEngine) -> Consensus:
+        """Cut a tree of the first member at some of its nodes, which become the clusters."""
+        groups = self.choice.own.hierarchy.cut_at(tree, nodes)
+        return self._divide(Chosen(groups, None, engine.apply(self.choice.trust, groups)), engine)
+
+    def _divide(self, chosen: Chosen, engine: ThreadEngine) -> Consensus:
+        """Return the consensus that groups of representatives give: rows vote."""
+        spectrum = self.members.models[0].partition.spectrum
         groups = VotePartition(spectrum, chosen.groups, int(chosen.groups.max()) + 1, trust=chosen.trust)
         partition, labels = label_rows(self.edges, groups, engine)
         assert isinstance(partition, VotePartition)

@@ -10,12 +10,15 @@ import numpy.typing as npt
 
 from ultraspec.cluster.points import Labels
 from ultraspec.ensemble.consensus import support
+from ultraspec.ensemble.graphs import judges_of
 from ultraspec.ensemble.members import base_columns, label_members
 from ultraspec.ensemble.transfer_cut import edges_of_columns
 from ultraspec.rows import Block
+from ultraspec.spectral.choice import Choice
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.model import Model, RowModel
 from ultraspec.spectral.partition import Partition, VotePartition
+from ultraspec.storage.cached import cached_attribute
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,14 @@ class EnsembleModel(RowModel):
     def members(self) -> Sequence[Model]:
         """The members of the ensemble."""
         return self.models
+
+    @cached_attribute
+    def choice(self) -> Choice | None:
+        """The trees of the first member, and the members that judge them; None if clusters are a transfer cut."""
+        first = self.models[0]
+        if first.choice is None or not isinstance(self.partition, VotePartition):
+            return None
+        return Choice(first.choice.own, [judge.meet(first.index) for judge in judges_of(self.models[1:])])
 
     def edges(self, block: Block) -> Edges:
         """Find the edges of preprocessed rows to base clusters, or to the first member's representatives."""

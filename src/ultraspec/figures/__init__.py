@@ -12,6 +12,12 @@ agreement                confidence of an ensemble, and agreement of its members
 eigenvalues              eigenvalues and the gap after the chosen number of clusters
 profile                  time and memory of the phases of a fit
 palette                  colours and markers of clusters
+cuts                     all cuts into 2 to 60 clusters, and the top of their tree
+trust                    stability of clusters, and that of rows without structure
+columns                  columns that describe rows but were not clustered
+survey                   one pass: sizes of all cuts, a raster, profiles, rows that stand out
+explore                  all of these, for the page
+means                    means of the features of each cluster
 =======================  ================================================================
 
 `compute_figures` takes a fitted model and rows. It reads a sample of the rows and, if there are many, makes one pass

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -145,15 +145,7 @@ def map_clusters(
     """
     k = len(rows.cluster_names)
     d = rows.n_features
-
-    def positions_of(block: LabeledBlock) -> Floats:
-        if d > 2:
-            assert block.edges is not None
-            assert graph is not None
-            return place_rows(block.edges, graph.positions)
-        assert block.points is not None
-        return block.points if d == 2 else np.pad(block.points, ((0, 0), (0, 1)))
-
+    positions_of = position_function(rows, graph)
     xy = positions_of(sample)
     framed = xy if d <= 2 or graph is None else np.concatenate([xy, graph.positions[graph.drawn]])
     frame = Frame.around(framed, k, one_axis=d == 1)
@@ -166,12 +158,28 @@ def map_clusters(
         counts = count_rows(rows, confidence, frame, positions_of)
     if kind == "points":
         names = _names_on_points(xy, sample.codes, k, frame)
-        return ClusterMap(kind, frame, _axes(rows), counts, names, xy, sample.codes, sure)
+        return ClusterMap(kind, frame, map_axes(rows), counts, names, xy, sample.codes, sure)
     assert counts.cells is not None
-    return ClusterMap(kind, frame, _axes(rows), counts, _names_on_grid(counts.cells, frame))
+    return ClusterMap(kind, frame, map_axes(rows), counts, _names_on_grid(counts.cells, frame))
 
 
-def _axes(rows: LabeledRows) -> tuple[str, str]:
+def position_function(rows: LabeledRows, graph: RepresentativeGraph | None) -> Callable[[LabeledBlock], Floats]:
+    """Return a function that gives the positions (n, 2) of a block with `points`, or of one with `edges`."""
+    d = rows.n_features
+
+    def positions_of(block: LabeledBlock) -> Floats:
+        if d > 2:
+            assert block.edges is not None
+            assert graph is not None
+            return place_rows(block.edges, graph.positions)
+        assert block.points is not None
+        return block.points if d == 2 else np.pad(block.points, ((0, 0), (0, 1)))
+
+    return positions_of
+
+
+def map_axes(rows: LabeledRows) -> tuple[str, str]:
+    """Return the names of the axes of the map."""
     if rows.n_features > 2:
         return "", ""
     return rows.feature_names[0], rows.feature_names[1] if rows.n_features == 2 else "rows"
@@ -184,7 +192,7 @@ def count_rows(
     positions_of: Callable[[LabeledBlock], Floats] | None = None,
 ) -> RowCounts:
     """Count all rows in one pass."""
-    needs = {
+    needs: dict[str, Any] = {
         "points": frame is not None and rows.n_features <= 2,
         "edges": frame is not None and rows.n_features > 2,
         "base_clusters": confidence is not None and confidence.needs_base_clusters,

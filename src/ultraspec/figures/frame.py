@@ -36,8 +36,11 @@ class Frame:
     equal: bool
 
     @classmethod
-    def around(cls, xy: Floats, k: int, *, one_axis: bool = False) -> Frame:
-        """Return a frame around the points of a sample of `k` clusters, without distant outliers."""
+    def around(cls, xy: Floats, k: int, *, one_axis: bool = False, side: int = GRID) -> Frame:
+        """Return a frame around the points of a sample of `k` clusters, without distant outliers.
+
+        `side` is the number of cells along the longer side, or fewer if there are very many clusters.
+        """
         low = xy.min(axis=0)
         high = xy.max(axis=0)
         inner = np.quantile(xy, [0.005, 0.995], axis=0)
@@ -59,7 +62,7 @@ class Frame:
         if equal:
             half = np.maximum(half, half.max() / 2)  # a very flat frame would be hard to read
         shape = half / half.max() if equal else np.array([1.0, 0.75])
-        side = min(GRID, int(np.sqrt(GRID_CELLS / k / shape.prod())))
+        side = min(side, int(np.sqrt(GRID_CELLS / k / shape.prod())))
         columns, rows = (max(8, round(side * s)) for s in shape)
         return cls(middle - half, middle + half, (columns, rows), equal)
 

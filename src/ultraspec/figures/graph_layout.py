@@ -35,7 +35,7 @@ def place_rows(edges: Edges, positions: Floats) -> Floats:
     return placed / np.maximum(edges.weights.sum(axis=1, dtype=np.float64), 1e-300)[:, None]
 
 
-def lay_out(graph: scipy.sparse.csr_array, vectors: Array, features: Array) -> Floats:
+def lay_out(graph: scipy.sparse.csr_array, vectors: Array, features: Array, most_nodes: int = MOST_NODES) -> Floats:
     """Return the positions (p, 2) of all nodes of a graph.
 
     Parameters
@@ -46,13 +46,15 @@ def lay_out(graph: scipy.sparse.csr_array, vectors: Array, features: Array) -> F
         Eigenvectors of the graph, which give the first positions.
     features : ndarray of shape (p, d)
         Coordinates of the nodes: a node without edges gets the position of its nearest neighbour.
+    most_nodes : int
+        Number of nodes that forces move; the others lie among these.
     """
     degrees = graph.sum(axis=1)
     connected = np.flatnonzero(degrees > 0)
     start = principal_plane(unit_length(vectors))
     if connected.size < 4:
         return start
-    main = np.sort(connected[np.argsort(-degrees[connected], kind="stable")[:MOST_NODES]])
+    main = np.sort(connected[np.argsort(-degrees[connected], kind="stable")[:most_nodes]])
     positions = np.full((len(vectors), 2), np.nan)
     positions[main] = balance_forces(_graph_among(graph, main), start[main])
     for _ in range(2):  # the others lie at the mean of their neighbours, or of their neighbours' neighbours

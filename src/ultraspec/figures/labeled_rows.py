@@ -24,6 +24,7 @@ from ultraspec.ensemble.transfer_cut import edges_of_columns
 from ultraspec.rows import Block, Span, check_finite, cut_span, is_lazy, sample_indices
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.model import Model
+from ultraspec.spectral.outliers import distances_of_edges
 from ultraspec.spectral.partition import VotePartition
 from ultraspec.storage.cached import cached_attribute
 from ultraspec.usenc import USENC
@@ -56,12 +57,19 @@ class LabeledBlock:
         Edges of the rows to representatives.
     base_clusters : ndarray of shape (n, m), int32, or None
         Base cluster of each row in each member of an ensemble, numbered through all members.
+    values : ndarray of shape (n, c), float64, or None
+        Some columns of the rows, before scaling.
+    distances : ndarray of shape (n,), float32, or None
+        Mean distance of each row to its representatives, relative to what is usual for these: the outlier score of
+        the models is a function of it.
     """
 
     codes: Integers
     points: Floats | None = None
     edges: Edges | None = None
     base_clusters: Integers | None = None
+    values: Floats | None = None
+    distances: npt.NDArray[np.float32] | None = None
 
     @classmethod
     def concatenate(cls, blocks: list[LabeledBlock]) -> LabeledBlock:
@@ -76,17 +84,21 @@ class LabeledBlock:
             join([block.points for block in blocks]),
             Edges(join([each.ids for each in edges]), join([each.weights for each in edges])) if edges else None,
             join([block.base_clusters for block in blocks]),
+            join([block.values for block in blocks]),
+            join([block.distances for block in blocks]),
         )
 
 
 @contextmanager
-def open_labeled_rows(model: Any, X: Any = None, labels: Any = None) -> Iterator[LabeledRows]:
+def open_labeled_rows(
+    model: Any, X: Any = None, labels: Any = None, most_points: int | None = None
+) -> Iterator[LabeledRows]:
     """Open rows; passes over them run on as many threads as the fit and are reported like its phases."""
     if not isinstance(model, (USPEC, USENC)):
         raise TypeError(f"model must be a fitted USPEC or USENC, got {type(model).__name__}.")
     reporter = reporter_for(type(model).__name__, verbose=bool(model.verbose))
     with ThreadEngine(model.n_jobs, reporter) as engine, reporter.phase("figures"):
-        yield LabeledRows(model, X, labels, engine)
+        yield LabeledRows(model, X, labels, engine, most_points)
 
 
 class LabeledRows:
@@ -102,6 +114,8 @@ class LabeledRows:
         Clusters to show instead of those of the model.
     engine : ThreadEngine
         Runs the passes.
+    most_points : int, optional
+        Number of rows up to which the sample has all rows. By default that of the sample of larger data.
 
     Attributes
     ----------
@@ -115,9 +129,13 @@ class LabeledRows:
         Whether the rows are those that the model was fitted on.
     has_model_labels : bool
         Whether the clusters are those of the model.
+    passed_labels : LabelCodes or None
+        The labels that the user passed.
     """
 
-    def __init__(self, model: USPEC | USENC, X: Any, labels: Any, engine: ThreadEngine) -> None:
+    def __init__(
+        self, model: USPEC | USENC, X: Any, labels: Any, engine: ThreadEngine, most_points: int | None = None
+    ) -> None:
         self.state = fitted(model)
         self.model = model
         self.engine = engine
@@ -134,12 +152,15 @@ class LabeledRows:
             raise ValueError("This model holds no labels because it comes from a file. Pass the rows X.")
         self.n_rows = self.rows.n_rows if self.rows is not None else len(fitted_labels)
         self.n_features = int(model.n_features_in_)
+        self._most_points = most_points
         self.has_model_labels = labels is None
         self._labels: LabelCodes | None = None  # None: predict them
+        self.passed_labels: LabelCodes | None = None
         self.is_training_data = False  # until it is known, nothing stored in the model is used
         self.is_training_data = fitted_labels is not None and self._predicts(fitted_labels)
         if labels is not None:
             self._labels = LabelCodes.of(labels, self.n_rows)
+            self.passed_labels = self._labels
         elif self.is_training_data:
             self._labels = LabelCodes(fitted_labels, np.arange(model.n_clusters_))
         values = np.arange(model.n_clusters_) if self._labels is None else self._labels.values
@@ -159,15 +180,23 @@ class LabeledRows:
 
     @property
     def feature_names(self) -> list[str]:
-        """Names of the features, or "feature 0" and so on."""
-        given = getattr(self.model, "feature_names_in_", None)
-        names = [f"feature {i}" for i in range(self.n_features)] if given is None else [str(name) for name in given]
+        """Names of the features, or "feature 0" and so on; it is said if they are scaled."""
+        names = self.column_names
         return names if self.model.scaling_ is None else [f"{name}, scaled" for name in names]
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the features as the user gave them, or "feature 0" and so on."""
+        given = getattr(self.model, "feature_names_in_", None)
+        return [f"feature {i}" for i in range(self.n_features)] if given is None else [str(name) for name in given]
 
     @cached_attribute
     def sample(self) -> npt.NDArray[np.int64]:
         """Indices of the rows in the sample: all rows of small data."""
-        size = max(LEAST_SAMPLE, min(SAMPLE_ROWS, SAMPLE_VALUES // max(self.n_features, 1)))
+        most = SAMPLE_ROWS
+        if self._most_points is not None:
+            most = self._most_points if self.n_rows <= self._most_points else min(self._most_points, SAMPLE_ROWS)
+        size = max(LEAST_SAMPLE, min(most, SAMPLE_VALUES // max(self.n_features, 1)))
         return sample_indices(self.n_rows, size, np.random.default_rng(0))
 
     @property
@@ -175,10 +204,14 @@ class LabeledRows:
         """Whether the sample has all rows."""
         return len(self.sample) == self.n_rows
 
-    def read_sample(self, **needs: bool) -> LabeledBlock:
+    def read_sample(self, **needs: Any) -> LabeledBlock:
         """Return the rows of the sample, with what `read` takes as `needs`."""
+        return self.read_rows(self.sample, **needs)
+
+    def read_rows(self, indices: npt.NDArray[np.int64], **needs: Any) -> LabeledBlock:
+        """Return the rows at sorted, distinct indices, with what `read` takes as `needs`."""
         step = self.rows.block_rows if self.rows is not None else BLOCK_ROWS
-        chunks = [self.sample[low : low + step] for low in range(0, len(self.sample), step)]
+        chunks = [indices[low : low + step] for low in range(0, len(indices), step)]
         return LabeledBlock.concatenate(self.engine.map(lambda chunk: self.read(chunk, **needs), chunks))
 
     def blocks(self) -> list[Span]:
@@ -186,7 +219,14 @@ class LabeledRows:
         return self.rows.blocks() if self.rows is not None else cut_span((0, self.n_rows), BLOCK_ROWS)
 
     def read(
-        self, where: Selection, *, points: bool = False, edges: bool = False, base_clusters: bool = False
+        self,
+        where: Selection,
+        *,
+        points: bool = False,
+        edges: bool = False,
+        base_clusters: bool = False,
+        columns: npt.NDArray[np.intp] | None = None,
+        distances: bool = False,
     ) -> LabeledBlock:
         """Return some rows with their clusters; what the model stores about its training data is not computed."""
         block = _RawBlock(self, where)
@@ -195,7 +235,7 @@ class LabeledRows:
         predicts = self._labels is None
         # new rows get a cluster by their base clusters, or else by their edges to representatives
         by_base_clusters = self.is_ensemble and not isinstance(self.state.partition, VotePartition)
-        if edges or (predicts and not by_base_clusters):
+        if edges or distances or (predicts and not by_base_clusters):
             row_edges = self._edges(block, where)
         if base_clusters or (predicts and by_base_clusters):
             row_base_clusters = self._base_clusters(block, where)
@@ -209,7 +249,32 @@ class LabeledRows:
             block.points if points else None,
             row_edges if edges else None,
             row_base_clusters if base_clusters else None,
+            None if columns is None else self._unscaled(block.checked, columns),
+            self._distances(block.prepared, row_edges) if distances else None,
         )
+
+    def _unscaled(self, block: Block, columns: npt.NDArray[np.intp]) -> Floats:
+        """Return some columns of rows as a dense array, before scaling."""
+        part = block[:, columns]
+        values = np.asarray(part.toarray() if scipy.sparse.issparse(part) else part, dtype=np.float64)
+        scaling = self.model.scaling_
+        return values if scaling is None else values * scaling.deviation[columns] + scaling.mean[columns]
+
+    def _distances(self, prepared: Block, edges: Edges) -> npt.NDArray[np.float32]:
+        """Return how far preprocessed rows lie from their representatives, relative to what is usual for these."""
+        model = self.first_member
+        R = np.asarray(model.index.representatives)
+        squares = np.empty(edges.ids.shape, dtype=np.float32)
+        is_sparse = scipy.sparse.issparse(prepared)
+        lengths = np.asarray(prepared.multiply(prepared).sum(axis=1)).ravel() if is_sparse else None
+        for a, ids in enumerate(edges.ids.T):
+            if lengths is None:
+                squares[:, a] = np.square(prepared - R[ids]).sum(axis=1)
+            else:
+                products = np.asarray(prepared.multiply(R[ids]).sum(axis=1)).ravel()
+                squares[:, a] = np.maximum(lengths - 2 * products + np.square(R[ids]).sum(axis=1), 0.0)
+        distances = distances_of_edges(Edges(edges.ids, squares))
+        return (distances / model.usual_distances[edges.ids].mean(axis=1)).astype(np.float32)
 
     def _edges(self, block: _RawBlock, where: Selection) -> Edges:
         """Return the edges of rows to the representatives of the first member."""
@@ -238,6 +303,10 @@ class LabeledRows:
             mean = np.asarray(block.mean(axis=0)).ravel()
             return np.sqrt(np.maximum(np.asarray(block.multiply(block).mean(axis=0)).ravel() - mean**2, 0.0))
         return np.asarray(block, dtype=np.float64).std(axis=0)
+
+    def prepared(self, where: Selection) -> Block:
+        """Return some rows preprocessed for the model."""
+        return _RawBlock(self, where).prepared
 
     def raw(self, where: Selection) -> Block:
         """Return some rows as the user passed them."""

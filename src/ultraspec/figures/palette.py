@@ -46,6 +46,14 @@ CONFIDENCE_DARK = ("#ffc07a", "#c8692b", "#4b6f8f")
 AGREEMENT_LIGHT = ("#eef3f8", "#0b5a93")
 AGREEMENT_DARK = ("#222a33", "#84c8f7")
 
+# From low to high values of a column: lightness rises evenly, so that the order is seen with any colour vision.
+FEATURE_LIGHT = ("#2c1e5c", "#33528f", "#2f8a92", "#62b96a", "#d9c62f")
+FEATURE_DARK = ("#4a3f8f", "#3f6fb5", "#2fa0a4", "#7bcb7a", "#f3e04d")
+
+# From values below the mean to values above it.
+DIVERGING_LIGHT = ("#2f6fae", "#f4f5f7", "#b8561b")
+DIVERGING_DARK = ("#4f9fe0", "#20262e", "#e08745")
+
 
 def channels(color: str) -> tuple[float, float, float]:
     """Return red, green and blue, from 0 to 1, of a colour such as "#0072b2".

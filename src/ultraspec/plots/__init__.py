@@ -22,12 +22,27 @@ from sklearn.utils.validation import check_is_fitted
 from ultraspec import figures
 from ultraspec._checks import check_choice
 from ultraspec.figures import palette
+from ultraspec.figures.cuts import CutTable, plan_cuts
+from ultraspec.figures.labeled_rows import open_labeled_rows
+from ultraspec.figures.means import cluster_means
+from ultraspec.figures.trust import measure_null
 from ultraspec.plots import _draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["agreement", "clusters", "confidence", "eigenvalues", "graph", "phases", "sizes"]
+__all__ = [
+    "agreement",
+    "clusters",
+    "confidence",
+    "eigenvalues",
+    "graph",
+    "means",
+    "phases",
+    "sizes",
+    "stability",
+    "tree",
+]
 
 
 def clusters(
@@ -354,3 +369,135 @@ def phases(model: Any, *, ax: Axes | None = None) -> Axes:
     ax.invert_yaxis()
     ax.set_xlabel("seconds")
     return _draw.without_box(ax)
+
+
+def tree(model: Any, X: Any = None, *, ax: Axes | None = None) -> Axes:
+    """Draw the upper part of the tree that the clusters are cut from.
+
+    A branch is as wide as its share of the rows. It reaches from the number of clusters at which it appears down to the
+    number at which it splits, so that its length shows its persistence. Branches within one cluster of the model have
+    its colour.
+
+    Parameters
+    ----------
+    model : USPEC or USENC
+        A fitted model that has a tree: not one with discretize="kmeans" or consensus="transfer_cut".
+    X : array-like, sparse matrix, frame or Rows, optional
+        Rows, needed if the model comes from a file.
+    ax : Axes, optional
+        Where to draw. By default a new figure is created.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from ultraspec import USPEC, datasets, plots
+    >>> X, _ = datasets.generate("sf", 3_000, random_state=0)
+    >>> ax = plots.tree(USPEC(4, n_representatives=100, random_state=0).fit(X))
+    >>> ax.get_ylabel()
+    'number of clusters'
+    """
+    check_is_fitted(model)
+    _draw.check_matplotlib()
+    with open_labeled_rows(model, X) as rows:
+        table = _cut_table(plan_cuts(rows))
+        degrees = rows.first_member.partition.spectrum.degrees
+    ax = _draw.new_axes(ax, (7.4, 4.2))
+    _draw.draw_tree(ax, table.tree, degrees, table.judged[table.ks.index(max(2, int(model.n_clusters_)))].groups)
+    ax.set(xlabel="share of the rows", ylabel="number of clusters")
+    return _draw.without_box(ax)
+
+
+def means(model: Any, X: Any, *, labels: Any = None, most: int = 16, ax: Axes | None = None) -> Axes:
+    """Draw a heat map of the mean of each feature in each cluster, in standard deviations from the mean of all rows.
+
+    Parameters
+    ----------
+    model : USPEC or USENC
+        A fitted model.
+    X : array-like, sparse matrix, frame or Rows
+        Rows, which are read block by block.
+    labels : array-like of shape (n_samples,), optional
+        Clusters to draw instead of those of the model.
+    most : int, default=16
+        Number of features: those that differ most between the clusters.
+    ax : Axes, optional
+        Where to draw. By default a new figure is created.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from ultraspec import USPEC, datasets, plots
+    >>> X, _ = datasets.generate("sf", 3_000, random_state=0)
+    >>> ax = plots.means(USPEC(4, n_representatives=100, random_state=0).fit(X), X)
+    >>> [text.get_text() for text in ax.get_yticklabels()]
+    ['0', '1', '2', '3']
+    """
+    _draw.check_matplotlib()
+    data = cluster_means(model, X, labels, most)
+    k, d = data.means.shape
+    ax = _draw.new_axes(ax, (2.0 + 0.5 * d, 1.2 + 0.32 * k))
+    picture = ax.imshow(data.means, cmap=_draw.diverging_map(), vmin=-2, vmax=2, aspect="auto")
+    ax.set_xticks(np.arange(d), data.feature_names, rotation=45, ha="right")
+    ax.set_yticks(np.arange(k), data.cluster_names)
+    if k * d <= 320:
+        for i, j in np.argwhere(np.isfinite(data.means)):
+            ax.text(j, i, f"{data.means[i, j]:+.1f}", ha="center", va="center", fontsize=7, color="#1b222c")
+    ax.set(ylabel="cluster")
+    ax.figure.colorbar(picture, ax=ax, label="standard deviations from the mean", shrink=0.8)
+    return ax
+
+
+def stability(model: Any, X: Any = None, *, ax: Axes | None = None) -> Axes:
+    """Draw how far independent graphs agree on each number of clusters, and the same for rows without structure.
+
+    Parameters
+    ----------
+    model : USPEC
+        A fitted model with discretize="auto", whose clusters are judged by other graphs.
+    X : array-like, sparse matrix, frame or Rows, optional
+        Rows, needed if the model comes from a file.
+    ax : Axes, optional
+        Where to draw. By default a new figure is created.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from ultraspec import USPEC, datasets, plots
+    >>> X, _ = datasets.generate("sf", 3_000, random_state=0)
+    >>> ax = plots.stability(USPEC(4, n_representatives=100, random_state=0).fit(X))
+    >>> len(ax.lines)
+    3
+    """
+    check_is_fitted(model)
+    _draw.check_matplotlib()
+    with open_labeled_rows(model, X) as rows:
+        table = _cut_table(plan_cuts(rows))
+        null = measure_null(rows, table)
+    if null is None:
+        raise ValueError("No other graphs judge the clusters of this model. Fit USPEC with discretize='auto'.")
+    ax = _draw.new_axes(ax, (6.4, 3.6))
+    scores = np.array([each.agreement for each in table.judged], dtype=np.float64)
+    ax.plot(table.ks, scores, marker="o", markersize=3, color=palette.LIGHT[0], label="these rows")
+    ax.plot(null.ks, null.agreement, linestyle="--", color=_draw.GREY, label="rows without structure")
+    ax.axvline(model.n_clusters_, color=palette.LIGHT[1], linewidth=1, label="chosen")
+    ax.set(xlabel="number of clusters", ylabel="agreement (ARI)", xscale="log", ylim=(0, 1.02))
+    ax.set_xticks(ticks := [k for k in (2, 3, 5, 8, 12, 20, 35, 60) if k <= table.ks[-1]], map(str, ticks))
+    ax.minorticks_off()
+    ax.legend(frameon=False)
+    return _draw.without_box(ax)
+
+
+def _cut_table(planned: CutTable | str) -> CutTable:
+    """Return the cuts of a model; raise ValueError if it has none."""
+    if isinstance(planned, str):
+        raise ValueError(planned)
+    return planned

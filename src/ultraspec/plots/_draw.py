@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec.figures import ClusterMap, FigureData, palette
+from ultraspec.figures.cuts import TopTree
 from ultraspec.usenc import USENC
 
 if TYPE_CHECKING:
@@ -151,3 +152,41 @@ def confidence_colors() -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("confidence", palette.CONFIDENCE_LIGHT)
+
+
+def diverging_map() -> Any:
+    """Return the colours from low to high means."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("means", palette.DIVERGING_LIGHT)
+
+
+def draw_tree(ax: Axes, tree: TopTree, weights: Any, groups: Any) -> None:
+    """Draw a tree as blocks: `weights` (p,) of representatives are widths, and their `groups` (p,) are colours."""
+    L = tree.n_leaves
+    widths = np.bincount(tree.leaf_of, weights, minlength=L)
+    widths = np.maximum(widths / widths.sum(), 1e-4)
+    edges = np.concatenate([[0.0], np.cumsum(widths / widths.sum())])
+    below: list[list[int]] = [[leaf] for leaf in range(L)]
+    start, end = np.ones(2 * L - 1), np.full(2 * L - 1, float(L))
+    for t, (a, b) in enumerate(tree.merges.tolist()):
+        below.append(below[a] + below[b])
+        start[[a, b]] = L - t - 1  # the merge leaves this many clusters
+        end[L + t] = L - t - 1
+    for node, leaves in enumerate(below):
+        codes = np.unique(groups[np.isin(tree.leaf_of, leaves)])
+        low, high = edges[min(leaves)], edges[max(leaves) + 1]
+        ax.bar(
+            low,
+            max(end[node] - start[node], 0.0),
+            high - low,
+            start[node],
+            align="edge",
+            color=color_of(int(codes[0])) if len(codes) == 1 else GREY,
+            alpha=0.75 if len(codes) == 1 else 0.3,
+            edgecolor="white",
+            linewidth=0.6,
+        )
+    ax.set(xlim=(0, 1), ylim=(L, 1), yscale="log")
+    ax.set_yticks(ticks := [k for k in (1, 2, 3, 5, 8, 12, 20, 35, 60) if k <= L], list(map(str, ticks)))
+    ax.minorticks_off()

@@ -32,20 +32,23 @@ class Note:
     text: str
 
 
-def diagnose(model: Any, figures: FigureData, gap: Eigengap) -> list[Note]:
-    """Return all notes on a result, warnings first."""
+def diagnose(model: Any, figures: FigureData, gap: Eigengap, *, judged: bool = False) -> list[Note]:
+    """Return all notes on a result, warnings first.
+
+    If other graphs have `judged` the clusters, which tells more than eigenvalues, a small eigengap is no warning.
+    """
     notes = [
         *_labels(figures),
         *_outliers(figures),
         *_sizes(figures),
-        *_eigengap(gap),
+        *(note for note in _eigengap(gap) if not judged or "eigengap" not in note.text or note.kind == "good"),
         *_confidence(figures),
         *_agreement(figures),
         *_feature_scales(model, figures),
     ]
     if model.random_state is None:
         notes.append(Note("look", "random_state was not set. Another run may give different clusters or numbers."))
-    if not notes:
+    if not notes and not judged:
         notes.append(Note("good", "Nothing unusual was found in sizes, eigenvalues and scales of features."))
     rank = {"warning": 0, "look": 1, "good": 2}
     return sorted(notes, key=lambda note: rank[note.kind])
@@ -110,7 +113,7 @@ def _eigengap(gap: Eigengap) -> Iterator[Note]:
         return
     chosen = gap.ratios[k - 1]
     largest = gap.ratios[gap.largest - 1] if gap.largest <= len(gap.ratios) else 0.0
-    compare = f"The largest eigengap (factor {largest:.1f}) is after {gap.largest}. Compare model.cut({gap.largest})."
+    compare = f"The largest eigengap (factor {largest:.1f}) is after {gap.largest}. Compare {gap.largest} clusters."
     if gap.largest == k and chosen >= CLEAR_GAP:
         yield Note("good", f"The largest eigengap (factor {chosen:.1f}) is after {k}, which supports {k} clusters.")
     elif chosen < SMALL_GAP:

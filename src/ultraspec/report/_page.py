@@ -1,14 +1,16 @@
-"""The page: fills in the templates. Every text that comes from a user is escaped here."""
+"""The page: fills in the templates, which escape every text that comes from a user."""
 
 from __future__ import annotations
 
-from html import escape
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ultraspec._estimator import fitted
-from ultraspec.figures import Eigengap, FigureData, Phase, compute_figures, eigengap, palette, phases
+from ultraspec.figures import Eigengap, FigureData, eigengap, phases
+from ultraspec.figures.explore import MOST_POINTS, Exploration, explore
+from ultraspec.persistence.cuts import model_key
 from ultraspec.report import _provenance
 from ultraspec.report._diagnostics import diagnose
 from ultraspec.report._formatting import (
@@ -19,49 +21,89 @@ from ultraspec.report._formatting import (
     format_share,
     shorten,
 )
-from ultraspec.report._script_data import MARKER_PATHS, script_json
-from ultraspec.report.document import fill, render_document, render_note, template
+from ultraspec.report._script_data import script_data, script_json
+from ultraspec.report.document import as_html, render_document, render_note, render_template, template
 
-MOST_TOUCHING = 12
-MOST_KEYS = 16  # in a legend beside the map; a longer one is below the map, in columns
-MANY_KEYS = 120  # a legend that is longer than this scrolls
+SCRIPTS = ("core.js", "charts.js", "map.js", "list.js", "graph.js", "tree.js", "panels.js", "page.js")
+CONTENTS = (
+    ("notes", "What stands out"),
+    ("map-card", "Map"),
+    ("choose", "Tree"),
+    ("features", "What makes each cluster"),
+    ("rows-card", "Examples"),
+    ("trust", "Is it real?"),
+    ("compare", "Compare"),
+    ("eigen-card", "Eigenvalues"),
+    ("graph-card", "Graph"),
+    ("repeat", "Repeat"),
+)
+TREE_NAMES = {
+    "agreement": "agreement of rough clusterings",
+    "linked": "agreement and edges",
+    "border": "agreement and borders",
+}
 
 
-def render(model: Any, X: Any, *, labels: Any, title: str | None, code: str | None) -> str:
+def render(
+    model: Any,
+    X: Any,
+    *,
+    labels: Any = None,
+    title: str | None = None,
+    code: str | None = None,
+    compare: Mapping[str, Any] | None = None,
+    describe: Any = None,
+    points: int = MOST_POINTS,
+) -> str:
     """Render the page."""
-    figures = compute_figures(model, X, labels)
+    found = explore(model, X, labels, compare=compare, describe=describe, most_points=points)
+    figures = found.figures
     gap = eigengap(model)
     n_clusters = len(figures.cluster_names)
-    is_long = n_clusters > MOST_KEYS
-    is_very_long = n_clusters > MANY_KEYS
-    is_ensemble = figures.agreement is not None
-    parts = {
-        "notes": "".join(render_note(note.kind, note.text) for note in diagnose(model, figures, gap)),
-        "legend": legend(figures),
-        "legend_class": "keys" + " long" * is_long + " many" * is_very_long,
-        "legend_hint": f" Scroll to see all {n_clusters}." if is_very_long else "",
-        "legend_widths": legend_widths(figures),
-        "map_class": "split" + " below" * is_long,
-        "map_text": map_text(figures),
-        "color_switch": template("color_switch.html") if is_ensemble else "",
-        "graph_text": graph_text(figures),
-        "touching": touching_table(figures),
-        "eigen_text": eigen_text(gap),
-        "eigen_rows": eigen_rows(gap),
-        "ensemble": fill(template("ensemble.html"), {"members": member_rows(figures)}) if is_ensemble else "",
-        "phases": phase_table(phases(model)),
-        "parameters": parameter_rows(model),
-        "code": escape(code if code is not None else _provenance.code_lines(model, X)),
-        "versions": ", ".join(f"{escape(name)} {escape(version)}" for name, version in _provenance.versions()),
-        "data": script_json(figures, gap),
-    }
+    data = script_data(found, gap, model, model_key(model))
+    ks = data["cuts"]["ks"]
+    notes = diagnose(model, figures, gap, judged=found.null is not None)
+    if not data["structure"]:  # the page says so: good news about sizes would contradict it
+        notes = [note for note in notes if note.kind != "good"]
+    body = render_template(
+        "page.html",
+        contents=CONTENTS,
+        notes=as_html("".join(render_note(note.kind, note.text) for note in notes)),
+        n_clusters=n_clusters,
+        least=ks[0],
+        most=ks[-1],
+        start=ks[data["cuts"]["own"]],
+        suggested=[{**each, "at": _share(each["k"], ks)} for each in sorted(data["suggested"], key=lambda e: e["k"])],
+        reason=found.reason,
+        has_tree=data["tree"] is not None,
+        tree_name=TREE_NAMES.get(found.table.tree.name, "") if found.table is not None else "",
+        has_null=data["null"] is not None,
+        map_text=map_text(found),
+        features_text=features_text(found),
+        trust_text=trust_text(found),
+        compare_text="" if len(found.drawn) == figures.n_rows else f" From a sample of {len(found.drawn):,} rows.",
+        eigen_text=eigen_text(gap),
+        eigen_rows=eigen_rows(gap),
+        graph_text=graph_text(figures),
+        members=member_rows(figures),
+        **phase_parts(model),
+        parameters=_provenance.parameters(model),
+        code=code if code is not None else _provenance.code_lines(model, X),
+        versions=_provenance.versions(),
+        data=as_html(script_json(data)),
+    )
     return render_document(
         title=title if title is not None else f"{n_clusters:,} clusters in {figures.n_rows:,} rows",
         lead=lead(model, figures),
         facts=facts(model, figures, gap),
-        body=fill(template("page.html"), parts),
-        script=template("charts.js") + template("page.js"),
+        body=body,
+        script="".join(map(template, SCRIPTS)),
     )
+
+
+def _share(k: int, ks: list[int]) -> float:
+    """Return where a number of clusters lies on the slider, from 0 to 1."""
+    return round((k - ks[0]) / max(ks[-1] - ks[0], 1), 4)
 
 
 def lead(model: Any, figures: FigureData) -> str:
@@ -82,8 +124,9 @@ def facts(model: Any, figures: FigureData, gap: Eigengap) -> list[tuple[str, str
     chosen = "as requested"
     if not figures.has_model_labels:
         chosen = "passed in"
-    elif model.n_clusters == "auto":  # by the eigengap, or by the agreement tree if that is not clear
-        chosen = f"chosen by the largest {'eigengap' if gap.largest == gap.chosen else 'drop in a merge tree'}"
+    elif model.n_clusters == "auto":
+        knows_layers = getattr(model, "layers_", None) is not None
+        chosen = "where halves of the rows agree" if knows_layers else "chosen by the largest eigengap"
 
     def size(name: str, code: np.intp) -> tuple[str, str, str]:
         return name, format_share(sizes[code] / n), f"cluster {shorten(figures.cluster_names[code])}"
@@ -107,41 +150,23 @@ def facts(model: Any, figures: FigureData, gap: Eigengap) -> list[tuple[str, str
     return listed
 
 
-def legend(figures: FigureData) -> str:
-    """Render the legend: one button per cluster."""
-    sizes = figures.counts.sizes
-    most = max(int(sizes.max()), 1)
-    items = []
-    for code, (name, size) in enumerate(zip(figures.cluster_names, sizes.tolist(), strict=True)):
-        color = f"var(--c{code % len(palette.LIGHT)})"
-        path = MARKER_PATHS[palette.MARKERS[code % len(palette.MARKERS)]]
-        items.append(
-            f"<li><button type=button class=key data-code={code} aria-pressed=false "
-            f'aria-label="Cluster {escape(name)}, {format_count(size, "row")}: show only this one">'
-            f'<svg viewBox="-6 -6 12 12" aria-hidden=true><path d="{path}" style="fill:{color}"/></svg>'
-            f'<span class=name>{escape(name)}</span><span class=track><i style="width:{100 * size / most:.2f}%;'
-            f'background:{color}"></i></span><span class=rows>{size:,}</span>'
-            f"<span class=share>{escape(format_share(size / max(figures.n_rows, 1)))}</span></button></li>"
-        )
-    return "".join(items)
-
-
-def legend_widths(figures: FigureData) -> str:
-    """Return the widths of the columns of the legend."""
-    name = min(max(map(len, figures.cluster_names)), 12)
-    size = len(f"{int(figures.counts.sizes.max()):,}")
-    return f"--name: {name + 0.8:.1f}ch; --rows: {size + 0.4:.1f}ch"
-
-
-def map_text(figures: FigureData) -> str:
+def map_text(found: Exploration) -> str:
     """Return the caption of the map."""
+    figures = found.figures
     assert figures.map is not None
-    what = {
-        "points": "Every row is a point",
-        "raster": "Rows are counted on a grid. Darker cells have more rows, on a logarithmic scale",
-        "histogram": "A histogram of the rows, stacked by cluster",
-    }[figures.map.kind]
-    text = f"{what}."
+    is_sample = len(found.drawn) < figures.n_rows
+    if figures.n_features == 1:
+        text = "Each point is a row, stacked as a histogram."
+        if is_sample:
+            text = f"A sample of {len(found.drawn):,} rows, stacked as a histogram."
+    elif is_sample:
+        text = (
+            "Rows are counted on a grid, which becomes finer as you zoom in. Darker cells have more rows, on a "
+            f"logarithmic scale. Colours other than clusters, and the lasso, use a sample of {len(found.drawn):,} rows."
+        )
+    else:
+        text = "Every row is a point."
+    text += " Drag to move, scroll to zoom, draw a lasso (or hold Shift) to select rows; or use the keyboard."
     if figures.n_features > 2:
         whose = "the graph of the model" if figures.agreement is None else "the graph of the first member"
         text += (
@@ -153,6 +178,29 @@ def map_text(figures: FigureData) -> str:
     if n:
         text += f" {format_count(n, 'row')} {'lies' if n == 1 else 'lie'} outside the frame."
     return text
+
+
+def features_text(found: Exploration) -> str:
+    """Say which features are shown if not all are."""
+    profile = found.profile
+    if not profile.n_left_out:
+        return ""
+    return (
+        f"Of {profile.n_features + profile.n_left_out:,} features, the {profile.n_features} that differ most are shown."
+    )
+
+
+def trust_text(found: Exploration) -> str:
+    """Say how stability is measured, or why it is not known."""
+    if found.null is None:
+        return (
+            "The stability of these clusters is not known: no independent graphs judge them (discretize='auto' does)."
+        )
+    return (
+        "Stability is the part of a cluster that graphs built from other rows and other representatives find again: "
+        "the mean Jaccard index with the most similar cluster. A cluster counts as real from 0.85 on, if it is more "
+        "stable than parts of data without clusters."
+    )
 
 
 def graph_text(figures: FigureData) -> str:
@@ -173,23 +221,6 @@ def graph_text(figures: FigureData) -> str:
     )
 
 
-def touching_table(figures: FigureData) -> str:
-    """Render the pairs of clusters that share most."""
-    assert figures.graph is not None
-    pairs = figures.graph.touching_clusters(len(figures.cluster_names))[:MOST_TOUCHING]
-    if not pairs:
-        return "<p class=hint>No representatives of different clusters share rows.</p>"
-    names = [escape(shorten(name)) for name in figures.cluster_names]
-    rows = "".join(
-        f"<tr><td>{names[a]} and {names[b]}</td><td>{escape(format_share(share))}</td></tr>" for a, b, share in pairs
-    )
-    return (
-        "<table class=numbers><thead><tr><th scope=col>Clusters that touch</th><th scope=col>Shared</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table><p class=hint>Weight of the edges between two clusters, as a share of all edges "
-        "of the one that has less. If it is large, the two may be one cluster.</p>"
-    )
-
-
 def eigen_text(gap: Eigengap) -> str:
     """Return the caption of the eigenvalues."""
     k = gap.chosen
@@ -202,52 +233,34 @@ def eigen_text(gap: Eigengap) -> str:
     )
 
 
-def eigen_rows(gap: Eigengap) -> str:
-    """Render the rows of the table of eigenvalues."""
+def eigen_rows(gap: Eigengap) -> list[tuple[int, str, str]]:
+    """List number, 1 - eigenvalue and the factor to the next."""
     ratios = [f"{ratio:.2f} ×" for ratio in gap.ratios.tolist()] + [""]
-    return "".join(
-        f"<tr><td>{i + 1}</td><td>{distance:.3g}</td><td>{ratios[i]}</td></tr>"
-        for i, distance in enumerate(gap.leading.tolist())
-    )
+    return [(i + 1, f"{distance:.3g}", ratios[i]) for i, distance in enumerate(gap.leading.tolist())]
 
 
-def member_rows(figures: FigureData) -> str:
-    """Render the rows of the table of members."""
+def member_rows(figures: FigureData) -> list[tuple[str, ...]]:
+    """List number, clusters, NMI with the consensus and support of each member of an ensemble."""
     agreement = figures.agreement
-    assert agreement is not None
+    if agreement is None:
+        return []
     members = zip(agreement.n_clusters, agreement.consensus, agreement.support, strict=True)
-    return "".join(
-        f"<tr><td>{i + 1}</td><td>{k}</td><td>{nmi:.2f}</td><td>{escape(format_share(support))}</td></tr>"
-        for i, (k, nmi, support) in enumerate(members)
-    )
+    return [(f"{i + 1}", f"{k}", f"{nmi:.2f}", format_share(support)) for i, (k, nmi, support) in enumerate(members)]
 
 
-def phase_table(profile: list[Phase]) -> str:
-    """Render time and memory of the phases."""
-    if not profile:
-        return "<p class=none>This model has no <code>fit_profile_</code>: model files do not store it.</p>"
-    longest = max(*(phase.seconds for phase in profile), 1e-9)
-    has_memory = any(phase.resident_bytes is not None for phase in profile)
-    head = "<th scope=col>Phase</th><td></td><th scope=col>Time</th>"
-    rows = [
-        f'<th scope=row>{escape(phase.name)}</th><td class=wide><span class=track><i style="width:'
-        f'{100 * phase.seconds / longest:.2f}%"></i></span></td><td>{format_seconds(phase.seconds)}</td>'
-        for phase in profile
-    ]
-    hint = ""
-    if has_memory:
-        head += "<th scope=col>Memory</th>"
-        rows = [
-            f"{row}<td>{format_memory(phase.resident_bytes)}</td>" for row, phase in zip(rows, profile, strict=True)
-        ]
-        hint = "<p class=hint>Memory is the largest resident memory of the process in the phase, data included.</p>"
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f"<table class=bars><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{hint}"
-
-
-def parameter_rows(model: Any) -> str:
-    """Render all parameters; those that are not the default stand out."""
-    return "".join(
-        f"<div{' class=set' if changed else ''}><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
-        for name, value, changed in _provenance.parameters(model)
-    )
+def phase_parts(model: Any) -> dict[str, Any]:
+    """Return time and memory of the phases, for the template."""
+    profile = phases(model)
+    longest = max([*(phase.seconds for phase in profile), 1e-9])
+    return {
+        "phases": [
+            {
+                "name": phase.name,
+                "width": f"{100 * phase.seconds / longest:.2f}",
+                "time": format_seconds(phase.seconds),
+                "memory": format_memory(phase.resident_bytes),
+            }
+            for phase in profile
+        ],
+        "has_memory": any(phase.resident_bytes is not None for phase in profile),
+    }

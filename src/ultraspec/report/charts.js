@@ -1,50 +1,4 @@
-"use strict";
-// Colours, scales, SVG elements and packed arrays; charts drawn as SVG.
-const data = JSON.parse(document.getElementById("data").textContent);
-const state = { only: null, view: "cluster" }; // the one cluster that is shown, or null; what colours mean on the map
-const $ = (id) => document.getElementById(id);
-const theme = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-const rgb = (color) => [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16));
-const colorOf = (code) => theme("c" + (code % data.colors));
-const nameOf = (code) => "Cluster " + data.names[code];
-const shorten = (name, most) => (name.length > most ? name.slice(0, most - 1) + "…" : name);
-const formatRows = (n) => Math.round(n).toLocaleString("en") + (Math.round(n) === 1 ? " row" : " rows");
-const formatShare = (share) => (share > 0 && share < 0.0005 ? "<0.1 %" : (100 * share).toFixed(1) + " %");
-const isShown = (code) => state.only === null || state.only === code;
-const sum = (values) => values.reduce((a, b) => a + b, 0);
-
-function unpackBytes(text) {
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-}
-function unpackUint16(text) {
-  const bytes = unpackBytes(text);
-  const out = new Uint16Array(bytes.length / 2);
-  for (let i = 0; i < out.length; i++) out[i] = bytes[2 * i] | (bytes[2 * i + 1] << 8);
-  return out;
-}
-function unpackSteps(text, n) { // integers of seven bits per byte, summed up
-  const bytes = unpackBytes(text);
-  const out = new Uint32Array(n);
-  for (let i = 0, at = 0, total = 0; i < n; i++) {
-    let factor = 1;
-    let more;
-    do {
-      more = bytes[at] & 128;
-      total += (bytes[at++] & 127) * factor;
-      factor *= 128;
-    } while (more);
-    out[i] = total;
-  }
-  return out;
-}
-function scaleColors(name, n) { // 256 colours along a scale of n stops
-  const stops = Array.from({ length: n }, (_, i) => rgb(theme(name + i)));
-  return Array.from({ length: 256 }, (_, i) => {
-    const at = (i / 255) * (n - 1);
-    const low = Math.min(Math.floor(at), n - 2);
-    return stops[low].map((c, j) => Math.round(c + (stops[low + 1][j] - c) * (at - low)));
-  });
-}
+// Charts drawn as SVG.
 function ticks(low, high, most) { // at most about `most` round numbers
   const rough = (high - low) / Math.max(1, most);
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -60,13 +14,6 @@ function formatTick(value) {
     if (size >= least) return +(value / unit).toPrecision(6) + letter;
   }
   return String(+value.toPrecision(6));
-}
-function svg(parent, name, attributes = {}, text = null) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const key in attributes) element.setAttribute(key, attributes[key]);
-  if (text !== null) element.textContent = text;
-  parent.appendChild(element);
-  return element;
 }
 function newChart(id, height) { // an empty drawing as wide as its element
   const element = $(id);
@@ -127,12 +74,12 @@ function drawEigenvalues() {
   svg(chart, "text", { x: 0, y: 10 }, "1 − λ");
 }
 
-function drawClusterNames(chart, order, x, band, y) { // below bars: every name, or every n-th if they would overlap
-  const longest = Math.max(...data.names.map((name) => Math.min(name.length, 8)));
+function drawClusterNames(chart, order, x, band, y, names) { // below bars: every name, or every n-th if they would overlap
+  const longest = Math.max(...names.map((name) => Math.min(name.length, 8)));
   const every = Math.ceil((longest * 7.5 + 6) / band);
   order.forEach((code, i) => {
     if (i % every) return;
-    const text = svg(chart, "text", { x: x(i), y, "text-anchor": "middle", "data-code": code }, shorten(data.names[code], 8));
+    const text = svg(chart, "text", { x: x(i), y, "text-anchor": "middle", "data-code": code }, shorten(names[code], 8));
     text.classList.toggle("strong", state.only === code);
     text.addEventListener("click", () => select(code));
   });
@@ -141,15 +88,15 @@ function drawClusterNames(chart, order, x, band, y) { // below bars: every name,
 function drawSizes() {
   const height = 260, left = 52, top = 22, bottom = height - 42;
   const [chart, width] = newChart("sizes", height);
-  const order = data.sizes.map((_, i) => i).sort((a, b) => data.sizes[b] - data.sizes[a]);
-  const most = Math.max(1, ...data.sizes);
-  const band = (width - left) / data.sizes.length;
+  const order = current.sizes.map((_, i) => i).sort((a, b) => current.sizes[b] - current.sizes[a]);
+  const most = Math.max(1, ...current.sizes);
+  const band = (width - left) / current.sizes.length;
   const barWidth = Math.min(64, band * 0.78);
   const x = (i) => left + band * (i + 0.5);
   const y = (value) => bottom - (value / most) * (bottom - top);
   drawYAxis(chart, width, left, y, ticks(0, most, 4).filter((v) => most > 3 || Number.isInteger(v)));
   order.forEach((code, i) => {
-    const size = data.sizes[code];
+    const size = current.sizes[code];
     const barHeight = Math.max(size ? 1.5 : 0, bottom - y(size));
     const bar = svg(chart, "g");
     svg(bar, "rect", { x: x(i) - band / 2, y: top, width: band, height: bottom - top, fill: "transparent" });
@@ -160,18 +107,20 @@ function drawSizes() {
     if (band > 58) svg(bar, "text", { x: x(i), y: bottom - barHeight - 6, "text-anchor": "middle" }, formatShare(size / data.rows));
     makeSelectable(bar, code, `${nameOf(code)}: ${formatRows(size)}, ${formatShare(size / data.rows)}`);
   });
-  drawClusterNames(chart, order, x, band, bottom + 18);
+  drawClusterNames(chart, order, x, band, bottom + 18, current.names);
   svg(chart, "text", { x: left, y: height - 6 }, "cluster");
   svg(chart, "text", { x: 0, y: 10 }, "rows");
 }
 
+// The confidence of an ensemble is that of the clusters that were fitted, or of labels that were passed in.
+const isOwnView = () => (data.start === "labeling" ? current.view.kind === "labeling" && current.view.at === 0 : current.view.kind === "cut" && current.view.at === data.cuts.own);
 function drawConfidenceOfAll() {
   const height = 240, left = 46, top = 20, bottom = height - 42;
   const [chart, width] = newChart("confidence-all", height);
   const shares = (counts) => counts.map((n) => n / (sum(counts) || 1));
   const all = shares(data.levels[0].map((_, i) => sum(data.levels.map((counts) => counts[i]))));
-  const selected = state.only === null ? [] : shares(data.levels[state.only]);
-  const name = state.only === null ? "" : nameOf(state.only).toLowerCase();
+  const selected = state.only === null || !isOwnView() ? [] : shares(data.levels[state.only]);
+  const name = !selected.length ? "" : nameOf(state.only).toLowerCase();
   const most = Math.max(...all, ...selected);
   const band = (width - left) / all.length;
   const y = (value) => bottom - (value / most) * (bottom - top);
@@ -205,16 +154,16 @@ function drawConfidenceByCluster() {
   const y = (v) => bottom - v * (bottom - top);
   drawYAxis(chart, width, left, y, [0, 0.25, 0.5, 0.75, 1]);
   data.levels.forEach((counts, code) => {
-    if (!data.sizes[code]) return;
+    if (!sum(counts)) return;
     const [low, q1, median, q3, high] = [0.1, 0.25, 0.5, 0.75, 0.9].map((share) => quantile(counts, share));
     const mark = svg(chart, "g", { stroke: colorOf(code) });
     svg(mark, "rect", { x: x(code) - band / 2, y: top, width: band, height: bottom - top, fill: "transparent", stroke: "none" });
     svg(mark, "line", { x1: x(code), x2: x(code), y1: y(low), y2: y(high), "stroke-width": 1.5 });
     svg(mark, "line", { x1: x(code), x2: x(code), y1: y(q1), y2: y(q3), "stroke-width": Math.min(8, band * 0.5), "stroke-linecap": "round" });
     svg(mark, "circle", { cx: x(code), cy: y(median), r: Math.max(2, Math.min(5, band * 0.4)), fill: theme("surface"), "stroke-width": 2 });
-    makeSelectable(mark, code, `${nameOf(code)}: median ${median.toFixed(2)}, middle half ${q1.toFixed(2)} to ${q3.toFixed(2)}`);
+    makeSelectable(mark, code, `Cluster ${isOwnView() ? current.names[code] : code}: median ${median.toFixed(2)}, middle half ${q1.toFixed(2)} to ${q3.toFixed(2)}`);
   });
-  drawClusterNames(chart, data.levels.map((_, i) => i), x, band, bottom + 18);
+  drawClusterNames(chart, data.levels.map((_, i) => i), x, band, bottom + 18, data.levels.map((_, code) => (isOwnView() ? current.names[code] : String(code))));
   svg(chart, "text", { x: left, y: height - 6 }, "cluster");
   svg(chart, "text", { x: 0, y: 10 }, "confidence");
 }

@@ -1,18 +1,23 @@
-"""The frame of HTML pages in one file: head, style, heading, facts, notes and colour scheme."""
+"""The frame of HTML pages in one file: head, style, heading, facts, notes and colour scheme.
+
+Templates are Jinja2 with automatic escaping: a part is text unless it is marked as HTML.
+"""
 
 from __future__ import annotations
 
-import re
+import functools
+import importlib
 from collections.abc import Iterable
-from html import escape
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from ultraspec import __version__
 from ultraspec.figures import palette
 
 NOTE_SIGNS = {"warning": "!", "look": "→", "good": "✓"}
 NOTE_NAMES = {"warning": "Warning", "look": "Note", "good": "Good"}
+PACKAGE = "ultraspec.report"
 
 
 def render_document(
@@ -42,28 +47,29 @@ def render_document(
     style, script : str
         CSS and JavaScript beyond those of all pages.
     """
-    parts = {
-        "title": escape(title),
-        "version": __version__,
-        "brand": brand,
-        "lead": escape(lead),
-        "facts": "".join(
-            f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd class=sub>{escape(remark)}</dd></div>"
-            for name, value, remark in facts
-        ),
-        "body": body,
-        "style": fill(template("style.css"), {"light": _colors("light"), "dark": _colors("dark")}) + style,
-        "script": template("theme.js") + script,
-    }
-    return fill(template("document.html"), parts)
+    return str(
+        render_template(
+            "document.html",
+            title=title,
+            version=__version__,
+            brand=brand,
+            lead=lead,
+            facts=facts,
+            body=as_html(body),
+            style=as_html(render_theme() + style),
+            script=as_html(template("theme.js") + script),
+        )
+    )
+
+
+def render_theme() -> str:
+    """Render the CSS of all pages."""
+    return render_template("style.css", light=_colors("light"), dark=_colors("dark"))
 
 
 def render_note(kind: str, text: str, sign: str | None = None) -> str:
     """Render a note of the kind "warning", "look" or "good" as an item of a list; `text` is plain text."""
-    return (
-        f'<li class="{kind}"><span class=sign aria-hidden=true>{sign or NOTE_SIGNS[kind]}</span>'
-        f"<p><span class=hidden>{NOTE_NAMES[kind]}: </span>{escape(text)}</p></li>"
-    )
+    return render_template("note.html", kind=kind, text=text, sign=sign or NOTE_SIGNS[kind], name=NOTE_NAMES[kind])
 
 
 def is_page(path: Path) -> bool:
@@ -82,20 +88,60 @@ def is_page(path: Path) -> bool:
         return b'<meta name="generator" content="ultraspec' in file.read(2000)
 
 
-def template(name: str, package: str = "ultraspec.report") -> str:
+def template(name: str, package: str = PACKAGE) -> str:
     """Read a file of a package."""
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
-def fill(text: str, parts: dict[str, str]) -> str:
-    """Replace every ``{{name}}`` of a template by a part; braces within parts stay as they are."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], text)
+@functools.cache
+def _environment(package: str) -> Any:
+    jinja2 = _import("jinja2")
+    loader = jinja2.FunctionLoader(lambda name: template(name, package))
+    return jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+
+
+def render_template(file: str, package: str = PACKAGE, /, **parts: Any) -> str:
+    """Fill in a template of a package; parts are escaped unless `as_html` marked them. The result is marked.
+
+    Examples
+    --------
+    >>> print(render_template("note.html", kind="look", text="a < b", sign="!", name="Note")[-15:])
+    a &lt; b</p></li>
+    """
+    return as_html(_environment(package).get_template(file).render(**parts))
+
+
+def as_html(text: str) -> str:
+    """Mark a string as HTML that is not escaped again."""
+    marked: str = _import("markupsafe").Markup(text)
+    return marked
+
+
+def _import(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"Pages need {module}: pip install 'ultraspec[report]'") from error
 
 
 def _colors(theme: str) -> str:
     """Return the CSS properties of a theme: the colours of clusters, and the scales."""
     scales = {
-        "light": {"c": palette.LIGHT, "confidence": palette.CONFIDENCE_LIGHT, "agreement": palette.AGREEMENT_LIGHT},
-        "dark": {"c": palette.DARK, "confidence": palette.CONFIDENCE_DARK, "agreement": palette.AGREEMENT_DARK},
+        "light": {
+            "c": palette.LIGHT,
+            "confidence": palette.CONFIDENCE_LIGHT,
+            "agreement": palette.AGREEMENT_LIGHT,
+            "feature": palette.FEATURE_LIGHT,
+            "diverging": palette.DIVERGING_LIGHT,
+        },
+        "dark": {
+            "c": palette.DARK,
+            "confidence": palette.CONFIDENCE_DARK,
+            "agreement": palette.AGREEMENT_DARK,
+            "feature": palette.FEATURE_DARK,
+            "diverging": palette.DIVERGING_DARK,
+        },
     }[theme]
     return " ".join(f"--{name}{i}: {color};" for name, scale in scales.items() for i, color in enumerate(scale))

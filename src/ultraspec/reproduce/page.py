@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from ultraspec.report.document import fill, render_document, render_note, template
+from ultraspec.report.document import as_html, render_document, render_note, render_template, template
 from ultraspec.reproduce.charts import COLORS, OTHER_COLOR, Point, Series, draw_bars, draw_lines
 from ultraspec.reproduce.declarations import LIBRARY_METHODS, OUR_METHODS, PAPER_METHODS, Dataset, Table
 from ultraspec.reproduce.formatting import (
@@ -54,7 +54,7 @@ def render(summary: Summary, tables: Sequence[Table]) -> str:
         title="A quick look at the paper’s experiments" if summary.quick else "Does it reproduce the paper?",
         lead=lead(summary, entries),
         facts=quick_facts(summary) if summary.quick else facts(summary, entries),
-        body=fill(template("page.html", PACKAGE), parts),
+        body=render_template("page.html", PACKAGE, **{name: as_html(part) for name, part in parts.items()}),
         brand="ultraspec reproduce",
         style=template("page.css", PACKAGE),
         script=template("page.js", PACKAGE),
@@ -67,8 +67,9 @@ def verdict(summary: Summary, entries: Sequence[Entry]) -> str:
         f"A mean agrees within {SIGMAS:g} standard deviations, or within {POINTS:g} percentage point. {CURVE_RULE} "
         f"{RECONSTRUCTED}"
     )
-    parts = {"glance": glance(summary), "rule": escape(rule), "notes": notes(summary, entries)}
-    return fill(template("verdict.html", PACKAGE), parts)
+    return render_template(
+        "verdict.html", PACKAGE, glance=as_html(glance(summary)), rule=rule, notes=as_html(notes(summary, entries))
+    )
 
 
 def compared(entries: Iterable[Entry]) -> list[Entry]:

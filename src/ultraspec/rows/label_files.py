@@ -85,6 +85,41 @@ def table_columns(path: Path, delimiter: str | None = None) -> list[str] | list[
     return list(range(len(names))) if all(map(_is_number, names)) else names
 
 
+def read_table_columns(
+    path: Path, names: Sequence[str], *, delimiter: str | None = None, decimal: str | None = None
+) -> dict[str, Array]:
+    """Read columns of a Parquet or CSV file into memory: numbers, strings or dates, None where values are missing.
+
+    Parameters
+    ----------
+    path : Path
+        The file, or a folder of Parquet files.
+    names : sequence of str
+        Names of the columns.
+    delimiter, decimal : str, optional
+        Characters of a CSV file.
+    """
+    is_csv = not path.is_dir() and any(part in (".csv", ".tsv") for part in map(str.lower, path.suffixes))
+    if not is_csv and not path.is_dir() and path.suffix.lower() not in (".parquet", ".pq"):
+        raise ValueError(f"{path} has no columns with names. Columns can be read from Parquet and CSV files.")
+    known: Sequence[str | int] = list(names) if path.is_dir() else table_columns(path, delimiter)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{path} has no column {name!r}. Its columns are {join_names(known)}.")
+    if is_csv:
+        csv: Any = import_optional("pyarrow.csv", "CSV files")
+        convert = csv.ConvertOptions(
+            include_columns=list(names), strings_can_be_null=True, decimal_point=decimal or "."
+        )
+        with FileState.of(path).reading("a CSV file"):
+            table = csv.read_csv(str(path), parse_options=_parsing(path, delimiter), convert_options=convert)
+    else:
+        parquet: Any = import_optional("pyarrow.parquet", "Parquet files")
+        with FileState.of(path).reading("a Parquet file"):
+            table = parquet.read_table(path, columns=list(names))
+    return {name: table.column(name).to_numpy() for name in names}
+
+
 def check_same_length(labels: Array, truth: Array, names: tuple[str, str]) -> None:
     """Raise unless there are as many labels as classes; `names` are those of the two files."""
     n, m = len(labels), len(truth)

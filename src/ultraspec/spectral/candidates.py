@@ -11,7 +11,7 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,15 @@ class Hierarchy:
         groups = CANDIDATES[candidate](self, n_clusters, engine)
         warn_of_few_clusters(groups, n_clusters)
         return groups
+
+    def cut_at(self, tree: str, nodes: Sequence[int]) -> Labels:
+        """Return the cluster (p,) of each representative if nodes of a tree are the clusters."""
+        if tree not in TREES:
+            raise ValueError(
+                f"nodes are those of a tree, and discretize={tree!r} is none. Pass discretize="
+                f"{' or '.join(map(repr, TREES))} too."
+            )
+        return self.trees[tree].labels_of(nodes)[self.nodes]
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state but for the spectrum as arrays, for files."""

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from ultraspec.rows import Block
 from ultraspec.spectral.choice import Choice
 from ultraspec.spectral.edges import Edges, new_edges
+from ultraspec.spectral.labelings import degree_shares
 from ultraspec.spectral.neighbors import RepresentativeIndex
-from ultraspec.spectral.outliers import representative_spreads, scores_of_edges
+from ultraspec.spectral.outliers import distances_of_edges, scores_of_edges, usual_distances
 from ultraspec.spectral.partition import Partition, VotePartition, partition_from_arrays
 from ultraspec.storage.cached import cached_attribute
 
@@ -29,9 +30,12 @@ class RowModel(ABC):
     ----------
     partition : Partition
         Clusters of what the rows have edges to.
+    choice : Choice or None
+        Trees of the first model's representatives, and the graphs that judge them.
     """
 
     partition: Partition
+    choice: Choice | None
 
     @property
     @abstractmethod
@@ -67,7 +71,8 @@ class RowModel(ABC):
     def outlier_scores(self, block: Block) -> npt.NDArray[np.float32]:
         """Return the outlier scores of preprocessed rows, by the graph of the first model."""
         first = self.members[0]
-        return scores_of_edges(Edges(*first.index.query(block)), first.spreads)
+        edges = Edges(*first.index.query(block))
+        return scores_of_edges(edges, distances_of_edges(edges), first.usual_distances)
 
     def embed(self, block: Block) -> npt.NDArray[np.float32]:
         """Embed preprocessed rows."""
@@ -109,9 +114,10 @@ class Model(RowModel):
         return self.edges(block).ids
 
     @cached_attribute
-    def spreads(self) -> npt.NDArray[np.float32]:
-        """Mean distance (p,) of each representative to others near it."""
-        return representative_spreads(self.index)
+    def usual_distances(self) -> npt.NDArray[np.float32]:
+        """Usual distance (p,) of rows to their representatives, at each representative."""
+        groups = self.label(self.index.representatives)
+        return usual_distances(self.index, groups, degree_shares(self.partition.spectrum))
 
     @property
     def has_confidence(self) -> bool:

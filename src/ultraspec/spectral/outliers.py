@@ -1,7 +1,8 @@
-"""Outlier scores: how far a row lies from its representatives, compared with how far those lie from each other.
+"""Outlier scores: how far a row lies from its representatives, compared with what is usual in their clusters.
 
-The idea is that of the local outlier factor, with representatives in the place of all rows: the mean distance of a row
-to its nearest representatives, divided by what is usual for these. So rows of a wide cluster are not outliers.
+Representatives stand for all rows: the mean distance of a row to its nearest ones is divided by the median distance
+between neighbouring representatives of the same cluster, which are weighted by their rows. So rows of a wide cluster
+are no outliers, and outliers that have representatives of their own are.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._kernels.agreement import relative_distances
+from ultraspec._kernels import agreement as kernels
+from ultraspec.cluster.points import Labels, Weights
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span, sample_indices
 from ultraspec.spectral.edges import Edges
@@ -19,40 +21,64 @@ from ultraspec.spectral.neighbors import RepresentativeIndex
 
 SCORED_ROWS = 2**16  # rows whose scores give the quantiles
 QUANTILES = 1001  # that models store
-SPREAD_ROWS = 4096  # representatives whose spread is computed at a time
+LEAST_SHARE = 0.005  # of the weight, for a cluster that has a usual distance of its own
+LEAST_RATIO = 1e-3  # of the usual distances to their median: repeated rows have none
+SPREAD_ROWS = 4096  # representatives whose distances are computed at a time
 
 Scores = npt.NDArray[np.float32]
 
 
-def representative_spreads(index: RepresentativeIndex) -> Scores:
-    """Return the mean distance (p,) of each representative to its K - 1 nearest others."""
+def usual_distances(index: RepresentativeIndex, groups: Labels, weights: Weights) -> Scores:
+    """Return the usual distance (p,) at each representative: the median of its cluster, or of all if it is tiny.
+
+    `groups` and `weights` are the clusters of the representatives and the weights of their rows.
+    """
     R = index.representatives
     spreads = np.empty(len(R), dtype=np.float32)
     for low in range(0, len(R), SPREAD_ROWS):
-        sq = index.query(R[low : low + SPREAD_ROWS])[1]
-        spreads[low : low + SPREAD_ROWS] = np.sqrt(sq[:, min(1, sq.shape[1] - 1) :]).mean(axis=1)
-    positive = spreads[spreads > 0]
-    if not positive.size:  # a single neighbour, which is the representative itself
-        return np.ones_like(spreads)
-    return np.maximum(spreads, np.float32(1e-3) * np.median(positive))
+        part = slice(low, low + SPREAD_ROWS)
+        spreads[part] = distances_of_edges(Edges(*index.query(R[part])))
+    typical = _weighted_median(spreads, weights)
+    if not typical > 0:
+        typical = float(spreads.max()) or 1.0
+    usual = np.full(len(R), typical, dtype=np.float32)
+    for group in range(int(groups.max()) + 1):
+        members = groups == group
+        if weights[members].sum() >= LEAST_SHARE * weights.sum():
+            usual[members] = max(_weighted_median(spreads[members], weights[members]), LEAST_RATIO * typical)
+    return usual
 
 
-def scores_of_edges(edges: Edges, spreads: Scores) -> Scores:
-    """Return the outlier scores of rows, given edges with squared distances: from 0 to 1, most are near 0."""
-    ratios = np.empty(len(edges), dtype=np.float32)
-    relative_distances(edges.ids, edges.weights, spreads, ratios)
-    return (1.0 - 1.0 / np.maximum(ratios, 1.0)).astype(np.float32)
+def _weighted_median(values: Scores, weights: Weights) -> float:
+    """Return the smallest value up to which at least half of the weight is."""
+    order = np.argsort(values, kind="stable")
+    sums = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(sums, sums[-1] / 2)])
 
 
-def score_stored(edges: Edges, spreads: Scores, engine: ThreadEngine) -> Scores:
-    """Return the outlier scores of all rows, given stored edges with squared distances."""
+def distances_of_edges(edges: Edges) -> Scores:
+    """Return the mean distance of rows to their representatives, given edges with squared distances."""
+    distances = np.empty(len(edges), dtype=np.float32)
+    kernels.mean_distances(edges.weights, distances)
+    return distances
+
+
+def scores_of_edges(edges: Edges, distances: Scores, usual: Scores) -> Scores:
+    """Return the outlier scores of rows, from 0 to 1, given their edges and mean distances."""
     scores = np.empty(len(edges), dtype=np.float32)
+    kernels.outlier_scores(edges.ids, distances, usual, scores)
+    return scores
+
+
+def map_stored(edges: Edges, function: Callable[[Edges, slice], Scores], engine: ThreadEngine) -> Scores:
+    """Return the results of ``function(edges, rows)`` for all stored edges."""
+    out = np.empty(len(edges), dtype=np.float32)
 
     def run(part: Edges, span: Span) -> None:
-        scores[slice(*span)] = scores_of_edges(part, spreads)
+        out[slice(*span)] = function(part, slice(*span))
 
     edges.map(run, engine)
-    return scores
+    return out
 
 
 def score_quantiles(rows: Rows, score: Callable[[Block], Scores], scores: Scores | None) -> Scores:
