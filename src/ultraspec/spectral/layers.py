@@ -200,7 +200,7 @@ def compare_halves(judges: Sequence[Judge], most: int, engine: ThreadEngine) -> 
         n_clusters = [np.count_nonzero(np.bincount(each)) for trees in labels for each in trees]
         return Agreement(float(np.mean([likeness(a, b) for a, b in pairs])), float(np.mean(n_clusters)))
 
-    return compare_numbers(compare, min(most, *(judge.hierarchy.n_nodes // 2 for judge in judges)), engine)
+    return compare_numbers(compare, min(most, *(judge.hierarchy.n_nodes for judge in judges)), engine)
 
 
 def compare_numbers(compare: Callable[[int], Agreement], most: int, engine: ThreadEngine) -> dict[int, Agreement]:
