@@ -163,6 +163,17 @@ class USPEC(RowEstimator):
     candidates_ : dict of str to float, or None
         With discretize="auto", the agreement of the clusters of each candidate with those of the other graphs (mean
         adjusted Rand index), the largest first: that one was taken. Else None.
+    layers_ : list of Layer, or None
+        With n_clusters="auto", the numbers of clusters that the data supports, each with its strength (0 is the most
+        that data without structure reaches, 1 is perfect agreement), the best first: that one was taken. Else None.
+    confidence_ : ndarray of shape (n_samples,), float32
+        How far other graphs keep each row with its cluster, from 0 to 1. Not for discretize="kmeans".
+    cluster_confidence_ : ndarray of shape (n_clusters,), float64
+        Mean confidence in the rows of each cluster.
+    probabilities_ : ndarray of shape (n_samples,), float32
+        Membership of each row in its own cluster: the largest entry of `predict_proba`. Not for discretize="kmeans".
+    outlier_scores_ : ndarray of shape (n_samples,), float32
+        How far each row lies from its representatives, see `outlier_score`: from 0 to 1, outliers have large ones.
     fit_profile_ : dict
         For each phase of the fit, its duration in ``seconds`` and the peak of the resident memory in
         ``resident_bytes``, or None if the operating system does not report it.

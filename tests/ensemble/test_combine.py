@@ -58,7 +58,7 @@ def test_as_many_clusters_as_asked(n_clusters):
 def test_any_matrix(labels, data):
     """Every row with a label gets one, all numbers are in use, and warnings say what is missing."""
     n_base = base_clusters(labels)[0].shape[1]
-    k = data.draw(st.integers(1, n_base) | st.just("auto"))
+    k = data.draw(st.integers(1, n_base) | (st.just("auto") if labels.shape[1] >= 4 else st.nothing()))
     assigned = (labels >= 0).any(axis=1)
     distinct = len(np.unique(labels[assigned], axis=0))
     with warnings.catch_warnings(record=True) as caught:
@@ -68,13 +68,25 @@ def test_any_matrix(labels, data):
     assert np.unique(found[assigned]).tolist() == list(range(found.max() + 1))
     groups = np.unique(np.column_stack([labels, found])[assigned], axis=0)
     assert len(groups) == distinct  # equal rows have equal labels
-    alone = labels.shape[1] == 1 and 1 < (2 if k == "auto" else k) < n_base
+    messages = {str(w.message)[:18] for w in caught}
+    assert ("No structure found" in messages) == (k == "auto" and found.max() < 1)
+    if k == "auto":
+        assert found.max() + 1 <= distinct
+        return
+    alone = labels.shape[1] == 1 and 1 < k < n_base
     wanted = {UserWarning} if alone or not assigned.all() else set()
-    if distinct < (min(2, n_base) if k == "auto" else k):  # "auto" wants two clusters where there may be two
+    if distinct < k:
         wanted.add(ConvergenceWarning)
     assert {w.category for w in caught} == wanted
-    if k != "auto":
-        assert found.max() + 1 == min(k, distinct)
+    assert found.max() + 1 == min(k, distinct)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_auto_needs_four_clusterings(m):
+    _, base = planted(3, m=m)
+    message = rf'n_clusters="auto" compares halves .* base_labels has only {m}\. Pass n_clusters, or at least 4'
+    with pytest.raises(ValueError, match=message):
+        consensus(base, "auto", random_state=0)
 
 
 def test_fewer_clusters_than_asked_for_are_warned_of():
@@ -241,13 +253,17 @@ def test_refused_parameters(name, value, error, message):
         consensus(BASE, **{"n_clusters": 2, name: value})
 
 
-def test_more_clusters_apart_than_auto_looks_at():
-    for k in (49, 50):
-        labels = np.repeat(np.arange(k), 20)
-        assert len(np.unique(consensus(np.column_stack([labels] * 3), "auto", random_state=0))) == k
-    labels = np.repeat(np.arange(60), 20)
-    with pytest.warns(UserWarning, match="looks at 2 to 50 clusters"):
-        consensus(np.column_stack([labels] * 3), "auto", random_state=0)
+@pytest.mark.parametrize("k", [2, 3, 49, 60, 150])
+def test_many_clusters_are_found_by_auto(k):
+    truth, base = planted(k, n=40 * k, m=12, noise=0.05)
+    assert same_partition(consensus(base, "auto", random_state=0), truth)
+
+
+@pytest.mark.parametrize("k", [2, 3, 50])
+def test_equal_clusterings_are_the_consensus(k):
+    truth = np.repeat(np.arange(k), 20)
+    labels = consensus(np.column_stack([truth] * 4), "auto", random_state=0)
+    assert same_partition(labels, truth)
 
 
 @pytest.mark.parametrize("wrong", [np.array([2, 3]), np.zeros((4, 2), dtype=int), [2]])

@@ -98,7 +98,8 @@ def test_a_judge_divides_by_all_candidates(engine):
 
 @pytest.mark.parametrize("k", [2, 4, 7])
 def test_the_choice_is_the_candidate_that_agrees_most(made, k, engine):
-    groups, agreements, _ = made.choose(k, engine)
+    groups, agreements, trust = made.choose(k, engine)
+    assert trust is None  # these judges have not met the graph
     own, others = made.own, made.judges
     wanted = {}
     for name in CANDIDATES:
@@ -187,9 +188,9 @@ def test_number_of_representatives(eigenvalues, p, n_rows, k, may_be_finer, want
 # Graphs of sampled rows
 
 
-def pilot_of(rows, engine, k=4, n_judges=2, seed=0, n_rows=None, **changes):
-    seeds = np.random.SeedSequence(seed)
-    return run_pilot(rows, n_rows or rows.n_rows, k, n_judges, options(**changes), seeds, None, engine)
+def pilot_of(rows, engine, k=4, n_judges=2, seed=0, n_rows=None, panel=None, **changes):
+    chance = np.random.SeedSequence(seed)
+    return run_pilot(rows, n_rows or rows.n_rows, k, n_judges, options(**changes), chance, panel, engine)
 
 
 def test_small_graphs_are_models_of_the_phases(engine):
@@ -293,9 +294,15 @@ def test_the_choice_of_a_graph_finds_its_clusters(engine):
     pilot = pilot_of(rows, engine)
     graph = SmallGraph.build(rows, 100, 60, options(), np.random.SeedSequence(5), engine)
     made = build_choice(pilot, graph.graph, graph.spectrum, graph.index, graph.sigma, 4, 0, engine)
-    assert [judge.hierarchy for judge in made.judges] == [judge.hierarchy for judge in pilot.judges]
+    assert all(judge.index is None for judge in made.judges)  # each has met the graph
+    for judge, other in zip(made.judges, pilot.judges, strict=True):
+        assert judge.hierarchy is other.hierarchy
+        nearest = other.index.query(graph.index.representatives)[0][:, 0]
+        assert (judge.nearest == nearest).all()
+        assert judge.meet(graph.index) is judge
     assert set(made.own.hierarchy.trees) == set(TREES)
-    groups, agreements, _ = made.choose(4, engine)
+    groups, agreements, trust = made.choose(4, engine)
+    assert trust.min() > 0.99  # separate blobs
     assert max(agreements.values()) > 0.99
     edges = new_edges(rows.read(0, 900), graph.index, graph.sigma)
     assert same_partition(Judge(made.own.hierarchy, edges).label(groups), y)

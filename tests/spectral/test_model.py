@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,11 +50,40 @@ def test_models_come_back_from_arrays_and_pickles(made):
         assert again.embed(X).tobytes() == model.embed(X).tobytes()
 
 
-def test_a_single_model_has_no_confidence(made):
+def test_a_model_without_other_graphs_has_no_confidence(made):
     X, _, model = made
     assert not model.has_confidence
-    with pytest.raises(TypeError, match=r"^Model has no confidence\.$"):
+    with pytest.raises(ValueError, match=r'^This model has no other graphs .* Fit again with discretize="auto"\.$'):
         model.label_with_confidence(X)
+
+
+def test_a_judged_model_has_confidence(made):
+    X, edges, model = made
+    if isinstance(model.partition, CenterPartition):
+        return
+    trust = np.linspace(0.0, 1.0, len(model.partition.groups), dtype=np.float32)
+    judged = replace(model, partition=replace(model.partition, trust=trust))
+    assert judged.has_confidence
+    labels, confidence = judged.label_with_confidence(X)
+    assert (labels == model.label(X)).all()
+    T = np.zeros((len(X), len(trust)))
+    np.add.at(T, (np.arange(len(X))[:, None], edges.ids.astype(np.int64)), edges.weights)
+    wanted = (T * (model.partition.groups == labels[:, None])) @ trust
+    np.testing.assert_allclose(confidence, wanted, atol=1e-6)
+    again = Model.from_arrays(judged.arrays()).label_with_confidence(X)
+    assert again[1].tobytes() == confidence.tobytes()
+
+
+def test_memberships_are_shares_of_clusters(made):
+    X, edges, model = made
+    if isinstance(model.partition, CenterPartition):
+        return
+    T = np.zeros((len(X), len(model.partition.groups)))
+    np.add.at(T, (np.arange(len(X))[:, None], edges.ids.astype(np.int64)), edges.weights)
+    wanted = T @ np.eye(4)[model.partition.groups]
+    found = model.memberships(X)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    assert (found.argmax(axis=1) == model.label(X)).all()
 
 
 def test_a_row_model_needs_edges_and_marks():

@@ -99,7 +99,7 @@ def consensus(
         micro = microclusters.find(labels, engine)
         if n_clusters == "auto":
             layers = find_consensus_layers(micro, options.rng, engine)
-            warn_of_no_structure(layers)
+            warn_of_no_structure(layers, "disjoint halves of the base clusterings")
             n_clusters = layers[0].n_clusters
         warn_if_single([micro.n_columns] * micro.columns.shape[1], n_clusters)
         graph = ConsensusGraph.build(micro, n_clusters, regularization, engine)

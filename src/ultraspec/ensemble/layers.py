@@ -44,7 +44,7 @@ def find_consensus_layers(micro: Microclusters, rng: np.random.Generator, engine
         return _tree_of_half(micro.columns[rows][:, half], weights, places)
 
     trees = engine.map(build, halves)
-    most = min(MOST, *(tree.n_leaves // 2 for tree, _ in trees))
+    most = min(MOST, *(tree.n_leaves for tree, _ in trees))
 
     def compare(k: int) -> Agreement:
         labels = [without_crumbs(tree.cut(k)[leaves]) for tree, leaves in trees]

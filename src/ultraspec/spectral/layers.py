@@ -134,13 +134,12 @@ def layers_of(agreements: dict[int, Agreement]) -> list[Layer]:
     return [each for each in layers if each.strength >= LEAST_SHARE * layers[0].strength] or [Layer(1, 0.0)]
 
 
-def warn_of_no_structure(layers: Sequence[Layer]) -> None:
-    """Warn if the only layer is that of a single cluster."""
+def warn_of_no_structure(layers: Sequence[Layer], compared: str = "graphs of disjoint halves of the rows") -> None:
+    """Warn if the only layer is that of a single cluster; `compared` says whose agreement was looked at."""
     if layers[0].n_clusters == 1:
         warn_user(
-            "No structure found: graphs of disjoint halves of the rows agree on no number of clusters more than they "
-            'do for data without clusters. n_clusters="auto" gives one cluster; pass n_clusters to divide the rows '
-            "anyway.",
+            f"No structure found: {compared} agree on no number of clusters more than they do for data without "
+            'clusters. n_clusters="auto" gives one cluster; pass n_clusters to divide the rows anyway.',
             UserWarning,
         )
 
@@ -201,7 +200,7 @@ def compare_halves(judges: Sequence[Judge], most: int, engine: ThreadEngine) -> 
         n_clusters = [np.count_nonzero(np.bincount(each)) for trees in labels for each in trees]
         return Agreement(float(np.mean([likeness(a, b) for a, b in pairs])), float(np.mean(n_clusters)))
 
-    return compare_numbers(compare, min(most, *(judge.hierarchy.n_nodes // 2 for judge in judges)), engine)
+    return compare_numbers(compare, min(most, *(judge.hierarchy.n_nodes for judge in judges)), engine)
 
 
 def compare_numbers(compare: Callable[[int], Agreement], most: int, engine: ThreadEngine) -> dict[int, Agreement]:
