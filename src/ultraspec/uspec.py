@@ -146,18 +146,6 @@ class USPEC(RowEstimator):
         Number of k-means iterations on the rows; 0 if representatives were divided.
     n_clusters_ : int
         Number of clusters. A warning says if it is smaller than `n_clusters`.
-    layers_ : list of Layer, or None
-        With n_clusters="auto", the numbers of clusters that the data supports, each with its ``n_clusters`` and
-        ``strength`` (0: no more than data without structure; 1: perfect agreement), the best first. Else None.
-    confidence_ : ndarray of shape (n_samples,), float32
-        How far other graphs keep each row with its cluster: 1 deep inside of a cluster that all of them find, lower
-        near its border, and low for a cluster that others divide in another way. Not for discretize="kmeans".
-    cluster_confidence_ : ndarray of shape (n_clusters,), float64
-        Mean confidence of each cluster. Not for discretize="kmeans".
-    probabilities_ : ndarray of shape (n_samples,), float32
-        Membership of each row in its cluster, see `predict_proba`. Not for discretize="kmeans".
-    outlier_scores_ : ndarray of shape (n_samples,), float32
-        Outlier score of each row, see `outlier_score`.
     discretize_ : str
         The way in which the clusters were found: that of `candidates_` which agrees most, or `discretize`.
     candidates_ : dict of str to float, or None
