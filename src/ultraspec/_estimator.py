@@ -445,8 +445,9 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
     def outlier_score(self, X: Any) -> npt.NDArray[np.float32]:
         """Compute how far the rows of X lie from what their representatives stand for.
 
-        The score is 1 - 1 / r, where r is the mean distance of a row to its representatives, relative to the distances
-        between these; it is 0 if r is below one. So a score of 0.5 means twice as far out as usual.
+        The score is 1 - 1 / r, where r is the mean distance of a row to its representatives, relative to the median
+        distance between representatives of the same cluster; it is 0 if r is below one. So a score of 0.5 means twice
+        as far out as that.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ def test_words_are_joined():
 
 
 def test_a_number_that_was_asked_for():
-    assert explain(Findings(3, 1000)) == "3 clusters were asked for, of 1,000 rows."
+    assert explain(Findings(3, 1000)) == "1,000 rows were divided into 3 clusters, as asked for."
 
 
 def test_a_number_that_was_found_and_others():
@@ -40,7 +40,7 @@ def test_no_structure_is_not_praised():
     assert "found again" not in text
 
 
-@pytest.mark.parametrize(("value", "words"), [(0.3, "do not rely on them"), (0.9, "They come from 'linked'")])
+@pytest.mark.parametrize(("value", "words"), [(0.3, "do not rely on them"), (0.9, "the candidate 'linked'")])
 def test_agreement(value, words):
     assert words in explain(Findings(3, 1000, agreements={"linked": value, "kmeans": 0.1}))
 
@@ -64,7 +64,7 @@ def test_clusters_that_touch():
 
 
 def test_odd_rows_are_counted():
-    quantiles = np.concatenate([np.zeros(981), np.full(20, 0.8)]).astype(np.float32)
+    quantiles = np.concatenate([np.zeros(981), np.full(20, 0.9)]).astype(np.float32)
     text = explain(Findings(2, 1000, outlier_quantiles=quantiles))
-    assert text.endswith("About 20 rows (2.0%) lie at least twice as far out as usual.")
-    assert "No row is far" in explain(Findings(2, 1000, outlier_quantiles=np.zeros(1001, dtype=np.float32)))
+    assert text.endswith("About 20 rows (2.0%) lie more than five times as far out as usual.")
+    assert "No row lies far" in explain(Findings(2, 1000, outlier_quantiles=np.zeros(1001, dtype=np.float32)))

@@ -10,10 +10,11 @@ from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.neighbors import build_index
 from ultraspec.spectral.outliers import (
     QUANTILES,
-    representative_spreads,
+    distances_of_edges,
+    map_stored,
     score_quantiles,
-    score_stored,
     scores_of_edges,
+    usual_distances,
 )
 
 
@@ -27,37 +28,55 @@ def index(engine):
     return index_of(np.random.default_rng(0).standard_normal((80, 3)), engine)
 
 
-def test_spreads_are_mean_distances_to_the_nearest_others(index):
+@pytest.fixture(scope="module")
+def usual(index):
+    return usual_distances(index, np.zeros(80, dtype=np.int32), np.ones(80))
+
+
+def test_the_usual_distance_is_the_median_of_a_cluster(index):
     R = index.representatives.astype(np.float64)
-    distances = np.sort(np.linalg.norm(R[:, None] - R, axis=2), axis=1)
-    np.testing.assert_allclose(representative_spreads(index), distances[:, 1:5].mean(axis=1), rtol=1e-3)
+    distances = np.sort(np.linalg.norm(R[:, None] - R, axis=2), axis=1)[:, 1:5].mean(axis=1)
+    groups = (np.arange(80) >= 50).astype(np.int32)
+    found = usual_distances(index, groups, np.ones(80))
+    for group in (0, 1):
+        members = np.sort(distances[groups == group])
+        np.testing.assert_allclose(found[groups == group], members[(len(members) - 1) // 2], rtol=1e-3)
 
 
-def test_a_single_neighbour_gives_no_spread(engine):
-    assert (representative_spreads(index_of(np.zeros((1, 2)), engine, 1)) == 1).all()
+def test_weights_decide_the_median_and_tiny_clusters_take_that_of_all(index):
+    groups = (np.arange(80) == 7).astype(np.int32)
+    weights = np.ones(80)
+    weights[7] = 1e-6
+    found = usual_distances(index, groups, weights)
+    assert found[7] == found[8]
+    weights[7] = 1e6
+    assert usual_distances(index, np.zeros(80, dtype=np.int32), weights)[0] != found[0]
 
 
-def test_scores_are_their_definition(index):
+def test_repeated_points_have_a_usual_distance(engine):
+    assert (usual_distances(index_of(np.zeros((1, 2)), engine, 1), np.zeros(1, dtype=np.int32), np.ones(1)) == 1).all()
+
+
+def test_scores_are_their_definition(index, usual):
     X = np.random.default_rng(1).standard_normal((50, 3)).astype(np.float32) * 3
     edges = Edges(*index.query(X))
-    spreads = representative_spreads(index)
-    distances = np.sqrt(edges.weights.astype(np.float64))
-    near = np.sort(spreads[edges.ids], axis=1)[:, :-1]  # without the largest
-    wanted = 1 - 1 / np.maximum(distances[:, 1:].sum(axis=1) / near.sum(axis=1), 1)
-    found = scores_of_edges(edges, spreads)
+    distances = np.sqrt(edges.weights.astype(np.float64))[:, 1:].mean(axis=1)
+    wanted = 1 - 1 / np.maximum(distances / usual[edges.ids].mean(axis=1), 1)
+    found = scores_of_edges(edges, distances_of_edges(edges), usual)
     np.testing.assert_allclose(found, wanted, atol=1e-5)
     assert 0 <= found.min() <= found.max() < 1
 
 
-def test_stored_edges_have_the_same_scores(index, engine):
+def test_stored_edges_have_the_same_scores(index, usual, engine):
     edges = Edges(*index.query(np.random.default_rng(1).standard_normal((500, 3)).astype(np.float32)))
-    spreads = representative_spreads(index)
-    assert score_stored(edges, spreads, engine).tobytes() == scores_of_edges(edges, spreads).tobytes()
+    distances = map_stored(edges, lambda part, _: distances_of_edges(part), engine)
+    scores = map_stored(edges, lambda part, rows: scores_of_edges(part, distances[rows], usual), engine)
+    assert scores.tobytes() == scores_of_edges(edges, distances_of_edges(edges), usual).tobytes()
 
 
-def test_scores_rise_with_the_distance(index):
-    X = np.array([[scale, 0, 0] for scale in (4, 8, 16, 32)], dtype=np.float32)
-    scores = scores_of_edges(Edges(*index.query(X)), representative_spreads(index))
+def test_scores_rise_with_the_distance(index, usual):
+    edges = Edges(*index.query(np.array([[scale, 0, 0] for scale in (4, 8, 16, 32)], dtype=np.float32)))
+    scores = scores_of_edges(edges, distances_of_edges(edges), usual)
     assert (np.diff(scores) > 0).all()
     assert scores[-1] > 0.9
 

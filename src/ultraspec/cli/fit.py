@@ -45,7 +45,7 @@ def run(
         if model.n_clusters != "auto" and model.n_clusters > rows.n_rows:
             raise ValueError(f"{source.path} has {rows.n_rows:,} rows, too few for -k {model.n_clusters}.")
         if "-o" in outputs:
-            n_bytes = _outputs.label_bytes(outputs["-o"], rows.n_rows, confidence=ensemble)
+            n_bytes = _outputs.label_bytes(outputs["-o"], rows.n_rows, confidence=True)
             _outputs.check_disk_space({outputs["-o"]: n_bytes})
         started = time.perf_counter()
         with naming_input(source.path):
@@ -89,7 +89,7 @@ def write_outputs(
     """Write the output files; return the sizes of the clusters."""
     types: dict[str, Any] = {"label": np.int32}
     columns = [model.labels_]
-    if hasattr(model, "confidence_"):
+    if fitted(model).model.has_confidence:
         types["confidence"] = np.float32
         columns.append(model.confidence_)
     sizes = ClusterSizes(model.n_clusters_)
@@ -155,9 +155,12 @@ def describe_fit(model: Any, rows: Rows, sizes: Any, scale: str, seconds: float)
         "peak_bytes": max((n for n in used if n is not None), default=None),
         "seed": fitted(model).seed,
     }
-    if hasattr(model, "confidence_"):
+    if fitted(model).model.has_confidence:
         total = sum(float(part.sum(dtype=np.float64)) for (part,) in split_blocks(model.confidence_))
         facts["mean_confidence"] = round(total / rows.n_rows, 6)
+    if model.n_clusters == "auto":
+        facts["layers"] = [list(layer) for layer in model.layers_]
+        facts["explanation"] = model.explain()
     return facts
 
 
@@ -170,6 +173,8 @@ def result_lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if "mean_confidence" in facts:
         lines.append(("Confidence", f"{facts['mean_confidence']:.4f} on average"))
+    if "explanation" in facts:
+        lines.append(("In words", facts["explanation"]))
     lines.append(("Time", format_duration(facts["seconds"])))
     lines.append(("Memory", format_bytes(facts["peak_bytes"]) + " at most"))
     lines.append(("Seed", str(facts["seed"])))

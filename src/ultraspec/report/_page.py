@@ -69,6 +69,7 @@ def render(
         "page.html",
         contents=CONTENTS,
         notes=as_html("".join(render_note(note.kind, note.text) for note in notes)),
+        explanation=model.explain() if labels is None else "",
         n_clusters=n_clusters,
         least=ks[0],
         most=ks[-1],

@@ -13,7 +13,7 @@ from ultraspec.spectral.layers import Layer
 SHAKY = 0.6  # confidence below which a cluster is doubtful
 DOUBTFUL = 0.65  # agreement that structureless data may reach, see choosing-candidates.md
 TOUCHING = 1e-3  # share of the smaller cluster that two clusters have in common
-ODD = 0.5  # outlier score of a row that is twice as far from its representatives as usual
+ODD = 0.8  # outlier score of a row that is five times as far from its representatives as usual
 MOST_NAMED = 5  # clusters, pairs or numbers that a sentence names
 
 Floats = npt.NDArray[np.float64]
@@ -52,7 +52,7 @@ def _number(findings: Findings) -> str:
     k = findings.n_clusters
     rows = f"{findings.n_rows:,} rows"
     if findings.layers is None:
-        text = f"{k} clusters were asked for, of {rows}."
+        text = f"{rows} were divided into {k} clusters, as asked for."
     elif k == 1:
         return (
             f"No structure was found in {rows}: graphs of disjoint halves of the rows agree on no number of clusters "
@@ -63,6 +63,8 @@ def _number(findings: Findings) -> str:
             f"{k} clusters were found in {rows}: graphs of disjoint halves of the rows agree most on this number "
             f"(strength {findings.layers[0].strength:.2f}; 0 is data without structure, 1 is perfect agreement)."
         )
+    elif findings.layers[0].n_clusters == 1:
+        text = f"{rows} were cut into {k} clusters, but no structure was found in them."
     else:
         text = f"{rows} were cut into {k} clusters; the number that was suggested is {findings.layers[0].n_clusters}."
     sizes = findings.sizes
@@ -72,7 +74,8 @@ def _number(findings: Findings) -> str:
 
 
 def _plausible(findings: Findings) -> str:
-    others = [each for each in findings.layers or () if each.n_clusters not in (1, findings.n_clusters)]
+    suggested = findings.layers[0].n_clusters if findings.layers else 1
+    others = [each for each in findings.layers or () if each.n_clusters not in (1, suggested, findings.n_clusters)]
     if not others:
         return ""
     listed = join_words([f"{each.n_clusters} (strength {each.strength:.2f})" for each in others[:MOST_NAMED]])
@@ -88,7 +91,10 @@ def _agreement(findings: Findings) -> str:
             f"Independent graphs do not agree on these clusters (mean adjusted Rand index {value:.2f}, which data "
             "without structure reaches as well): do not rely on them."
         )
-    return f"They come from {name!r}, which agrees best with independent graphs (mean adjusted Rand index {value:.2f})."
+    return (
+        f"The clusters are those of the candidate {name!r}, which agrees best with independent graphs (mean adjusted "
+        f"Rand index {value:.2f})."
+    )
 
 
 def _shaky(findings: Findings) -> str:
@@ -115,7 +121,7 @@ def _touching(findings: Findings) -> str:
         return "No two clusters touch."
     order = np.argsort(-upper[tuple(pairs.T)], kind="stable")
     named = [f"{a} and {b}" for a, b in pairs[order][:MOST_NAMED].tolist()]
-    more = f", and {len(pairs) - MOST_NAMED} other pairs" if len(pairs) > MOST_NAMED else ""
+    more = f"; other pairs: {len(pairs) - MOST_NAMED}" if len(pairs) > MOST_NAMED else ""
     return f"These touch: {'; '.join(named)}{more}."
 
 
@@ -125,8 +131,8 @@ def _odd(findings: Findings) -> str:
     share = float(np.mean(findings.outlier_quantiles > ODD))
     count = round(share * findings.n_rows)
     if not count:
-        return "No row is far from all others."
-    return f"About {count:,} rows ({share:.1%}) lie at least twice as far out as usual."
+        return "No row lies far from all others."
+    return f"About {count:,} rows ({share:.1%}) lie more than five times as far out as usual."
 
 
 def join_words(words: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from ultraspec.spectral.neighbors import RepresentativeIndex
 SCORED_ROWS = 2**16  # rows whose scores give the quantiles
 QUANTILES = 1001  # that models store
 LEAST_SHARE = 0.005  # of the weight, for a cluster that has a usual distance of its own
-LEAST_RATIO = 1e-3  # of the usual distances to their median: repeated rows have none
+LEAST_RATIO = 1e-3  # of the usual distance of a cluster to that of all: repeated rows have none
 SPREAD_ROWS = 4096  # representatives whose distances are computed at a time
 
 Scores = npt.NDArray[np.float32]
@@ -44,8 +44,9 @@ def usual_distances(index: RepresentativeIndex, groups: Labels, weights: Weights
     usual = np.full(len(R), typical, dtype=np.float32)
     for group in range(int(groups.max()) + 1):
         members = groups == group
-        if weights[members].sum() >= LEAST_SHARE * weights.sum():
-            usual[members] = max(_weighted_median(spreads[members], weights[members]), LEAST_RATIO * typical)
+        median = _weighted_median(spreads[members], weights[members]) if members.any() else 0.0
+        if median > LEAST_RATIO * typical and weights[members].sum() >= LEAST_SHARE * weights.sum():
+            usual[members] = median
     return usual
 
 
