@@ -28,7 +28,7 @@ SHAPES = {
 VARIANTS = {
     "quality": "U-SPEC of the paper, regularised",
     "quality_usenc": "U-SENC of the paper, regularised",
-    "quality_average": 'the same, consensus="average"',
+    "quality_average": "the same, average linkage (removed)",
 }
 
 

@@ -99,7 +99,7 @@ DEFAULT_GOALS = {
 VARIANTS = {
     "quality": "U-SPEC of the paper",
     "quality_usenc": "U-SENC of the paper",
-    "quality_average": 'U-SENC of the paper, consensus="average"',
+    "quality_average": "U-SENC of the paper, average linkage (removed)",
 }
 
 

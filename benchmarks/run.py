@@ -39,7 +39,6 @@ def main() -> None:
         ["speed_variants.py", *repeats],
         ["default.py", *(["--parts", "noise"] if quick else [])],
         ["quality.py", *seeds],
-        ["quality.py", "--method", "USENC", *seeds],
         ["out_of_core.py", *(["--rows", "5_000_000"] if quick else [])],
         *([] if quick else [["billion.py"], ["dask_scaling.py"]]),
         *scores,

@@ -79,7 +79,7 @@ def test_clusters_of_ensembles_and_baselines_are_numbered_by_size(face):
     X = face[:1_500]
     base = np.random.default_rng(0).integers(6, size=(1_500, 3))
     base[:, 1:] = base[:, :1] // 2  # uneven, in agreement
-    found = [USENC(5, n_estimators=4, consensus=way, random_state=0).fit(X) for way in ("average", "transfer_cut")]
+    found = [USENC(5, n_estimators=4, consensus=way, random_state=0).fit(X) for way in ("auto", "transfer_cut")]
     labelings = [model.labels_ for model in found] + [model.cut(3).labels_ for model in found]
     labelings += [kind(5, random_state=0).fit(X).labels_ for kind in (baselines.KMeansLite, baselines.EAC)]
     labelings += [consensus(base, 3, random_state=0), baselines.eac(base, 3, random_state=0)]
@@ -232,6 +232,17 @@ def test_the_paper_has_no_candidates(face):
     assert model.n_iter_ >= 1
 
 
-def test_ensembles_do_not_choose_the_number_of_representatives(face):
-    with pytest.raises(TypeError, match=r"n_representatives must be an integer >= 1 and <= 65,535, got 'auto'"):
-        USENC(4, n_representatives="auto").fit(face)
+def test_the_first_member_is_as_fine_as_one_graph():
+    """Many features, overlapping classes: both rules say that a finer graph pays."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(8, 12)) * 0.9)[rng.integers(8, size=6_000)] + rng.normal(size=(6_000, 12))
+    model = USENC(8, n_estimators=4, random_state=0).fit(X)
+    sizes = [len(member.index.representatives) for member in model._fitted.members]
+    assert sizes[0] == len(USPEC(8, random_state=0).fit(X).representatives_) > 1000
+    assert sizes[1:] == [1000] * 3
+
+
+def test_paper_members_have_a_thousand_representatives(face):
+    model = USENC(4, n_estimators=2, consensus="transfer_cut", random_state=0).fit(face)
+    assert [len(member.index.representatives) for member in model._fitted.members] == [1000, 1000]
+    assert model.candidates_ is None

@@ -151,7 +151,7 @@ def test_cut_makes_other_numbers_of_clusters_from_the_same_members(model, circle
 
 def test_cut_beyond_what_is_kept_is_refused(model, circles):
     X, _ = circles
-    with pytest.raises(ValueError, match=r"This model has 1000 leaves of its trees, too few for n_clusters=1001\."):
+    with pytest.raises(ValueError, match=r"This model has \d+ leaves of its trees, too few for n_clusters=1001\."):
         model.cut(1001)
     with pytest.raises(ValueError, match=r"This model has 60 eigenvectors, too few for n_clusters=61\."):
         model.cut(4, X, consensus="transfer_cut").cut(61)
@@ -289,7 +289,7 @@ def test_documents():
             r"base_clusters=\(20, 60\) asks for more clusters than n_representatives=50",
         ),
         ({"base_max_iter": 0}, ValueError, "base_max_iter must be an integer >= 1"),
-        ({"consensus": "vote"}, ValueError, "consensus must be one of 'transfer_cut', 'average', got 'vote'"),
+        ({"consensus": "vote"}, ValueError, "consensus must be one of 'auto', 'transfer_cut', got 'vote'"),
         (
             {"n_clusters": 1000, "n_estimators": 3},
             ValueError,
@@ -329,7 +329,7 @@ def test_one_member_is_an_ensemble_too():
     np.testing.assert_array_equal(model.confidence_, 1)
 
 
-@pytest.mark.parametrize("consensus", ["transfer_cut", "average"])
+@pytest.mark.parametrize("consensus", ["auto", "transfer_cut"])
 def test_one_member_with_more_clusters_says_that_it_is_no_ensemble(consensus):
     with pytest.warns(UserWarning, match="no ensemble: which of its 9 clusters are merged is arbitrary"):
         fit(blobs(2000)[0], n_estimators=1, base_clusters=(9, 9), consensus=consensus)
@@ -346,7 +346,7 @@ def test_very_few_rows(n):
 def test_equal_rows_make_one_cluster_and_a_warning():
     with pytest.raises(ValueError, match="have 6 clusters in all, too few for n_clusters=8"):
         fit(np.ones((200, 3)), 8, consensus="transfer_cut")
-    for way in ("average", "transfer_cut"):
+    for way in ("auto", "transfer_cut"):
         with pytest.warns(ConvergenceWarning, match="Found 1 clusters instead of 4"):
             model = fit(np.ones((200, 3)), 4, consensus=way)
         np.testing.assert_array_equal(model.labels_, 0)

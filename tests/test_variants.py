@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from tests.helpers.common import blobs, documents, same_partition
 from tests.helpers.model_files import same
-from ultraspec import USENC, USPEC, datasets, load, metrics, open_rows, save
+from ultraspec import USENC, USPEC, consensus, datasets, load, metrics, open_rows, save
 
 WAYS = ("auto", "kmeans", "agreement", "linked", "border")
 TREES = ("agreement", "linked", "border")
@@ -27,7 +27,7 @@ VARIANTS = {
     "sampled kmeans": uspec(graph_rows=2_000, discretize="kmeans"),
     "sampled agreement": uspec(graph_rows=2_000, discretize="agreement"),
     "paper": lambda k=4, **o: USPEC.paper(k, regularization=1e-3, **{"random_state": 0, **o}),
-    "average": lambda k=4, **o: USENC(k, n_estimators=6, **{"random_state": 0, **o}),
+    "ensemble": lambda k=4, **o: USENC(k, n_estimators=6, **{"random_state": 0, **o}),
     "transfer_cut": lambda k=4, **o: USENC(k, n_estimators=6, consensus="transfer_cut", **{"random_state": 0, **o}),
 }
 
@@ -61,7 +61,7 @@ def test_fitted_and_predicted_labels_are_the_same_on_any_number_of_threads(name,
 def test_long_clusters_are_not_cut(seed):
     X, y = datasets.generate("sf", 20_000, random_state=seed)
     model = USPEC(4, random_state=seed).fit(X)
-    ensemble = USENC(4, n_estimators=6, affinity="paper", random_state=seed).fit(X)
+    ensemble = USENC(4, n_estimators=6, random_state=seed).fit(X)
     trees = [metrics.nmi(y, model.cut(4, discretize=tree).labels_) for tree in TREES]
     assert min(metrics.nmi(y, found.labels_) for found in (model, ensemble)) > 0.92
     assert max(trees) > 0.92  # one tree of a graph may fail: that is what the other graphs are for
@@ -114,21 +114,25 @@ def test_one_fit_gives_every_discretisation(discretize, graph_rows, face):
     assert again.candidates_ == model.candidates_
 
 
-@pytest.mark.parametrize("first", ["transfer_cut", "average"])
-def test_one_ensemble_gives_both_consensuses(first, face):
+def test_members_of_the_default_can_be_cut_as_in_the_paper(face):
     X, _ = face
-    second = {"transfer_cut": "average", "average": "transfer_cut"}[first]
-    model = USENC(4, n_estimators=5, consensus=first, random_state=0).fit(X)
-    wanted = USENC(5, n_estimators=5, consensus=second, random_state=0).fit(X)
-    other = model.cut(5, X, consensus=second)
-    assert other.consensus == second
-    assert other.labels_.tobytes() == wanted.labels_.tobytes()
-    assert other.confidence_.tobytes() == wanted.confidence_.tobytes()
-    if second == "average":
-        with pytest.raises(ValueError, match=r"does not hold the rows.*Call cut\(n_clusters, X\)"):
-            model.cut(5, consensus=second)
-    else:
-        assert model.cut(5, consensus=second).labels_.tobytes() == wanted.labels_.tobytes()
+    model = USENC(4, n_estimators=5, random_state=0).fit(X)
+    other = model.cut(5, consensus="transfer_cut")
+    assert other.consensus == "transfer_cut"
+    assert other.candidates_ is None
+    assert same_partition(other.labels_, consensus(model.base_labels_, 5, random_state=0))
+    assert other.labels_.tobytes() == model.cut(5, X, consensus="transfer_cut").labels_.tobytes()
+    assert other.predict(X).tobytes() == other.labels_.tobytes()
+    assert other.cut(4, X, consensus="auto").labels_.tobytes() == model.labels_.tobytes()
+    with pytest.raises(ValueError, match=r"does not hold the rows.*Call cut\(n_clusters, X\)"):
+        other.cut(4, consensus="auto")
+
+
+def test_members_of_the_paper_have_no_trees(face):
+    X, _ = face
+    model = USENC.paper(4, n_estimators=3, random_state=0).fit(X)
+    with pytest.raises(ValueError, match=r"have no trees\. Fit again with consensus='auto'"):
+        model.cut(5, X, consensus="auto")
 
 
 def test_models_come_back_from_files_and_pickles(make, face, tmp_path):
@@ -253,7 +257,7 @@ def test_rows_far_outside_of_the_sample_get_a_label(face):
 def test_wrong_options_are_refused(options, message, face):
     with pytest.raises((TypeError, ValueError), match=message):
         USPEC(4, **options).fit(face[0])
-    with pytest.raises(ValueError, match="consensus must be one of 'transfer_cut', 'average'"):
+    with pytest.raises(ValueError, match="consensus must be one of 'auto', 'transfer_cut'"):
         USENC(4).fit(face[0]).cut(3, consensus="magic") if "graph_rows" not in options else USENC(
             4, consensus="magic"
         ).fit(face[0])
@@ -262,9 +266,14 @@ def test_wrong_options_are_refused(options, message, face):
 # Checkpoints
 
 
-def test_a_checkpoint_serves_both_consensuses(face, tmp_path):
+def test_a_checkpoint_of_an_ensemble_serves_more_members(face, tmp_path):
     X, _ = face
-    options = {"n_estimators": 4, "random_state": 0}
-    USENC(4, checkpoint=tmp_path / "run", **options).fit(X)
-    model = USENC(4, checkpoint=tmp_path / "run", consensus="average", **options).fit(X)
-    assert model.labels_.tobytes() == USENC(4, consensus="average", **options).fit(X).labels_.tobytes()
+    few = USENC(4, n_estimators=3, random_state=0, checkpoint=tmp_path / "run").fit(X)
+    more = USENC(4, n_estimators=5, random_state=0, checkpoint=tmp_path / "run").fit(X)
+    plain = USENC(4, n_estimators=5, random_state=0).fit(X)
+    for name in ("labels_", "base_labels_", "confidence_"):
+        assert getattr(more, name).tobytes() == getattr(plain, name).tobytes()
+    assert (more.base_labels_[:, :3] == few.base_labels_).all()
+    assert more.candidates_ == plain.candidates_
+    with pytest.raises(ValueError, match="n_clusters was 4 and is 5"):
+        USENC(5, n_estimators=3, random_state=0, checkpoint=tmp_path / "run").fit(X)

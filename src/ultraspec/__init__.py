@@ -18,18 +18,13 @@ if TYPE_CHECKING:
     from ultraspec.usenc import USENC
     from ultraspec.uspec import USPEC
 
-_HOMES = {
+_HOMES = {  # other names are modules
     "USENC": "ultraspec.usenc",
     "USPEC": "ultraspec.uspec",
     "consensus": "ultraspec.ensemble.combine",
-    "datasets": "",
     "load": "ultraspec.persistence",
-    "metrics": "",
     "open_rows": "ultraspec._input",
-    "plots": "",
-    "report": "",
     "save": "ultraspec.persistence",
-    "tl": "",
 }
 
 __all__ = [
@@ -49,11 +44,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'ultraspec' has no attribute {name!r}")
-    home = _HOMES[name]
-    value = getattr(importlib.import_module(home), name) if home else importlib.import_module(f"ultraspec.{name}")
-    globals()[name] = value
+    module = importlib.import_module(_HOMES.get(name, f"ultraspec.{name}"))
+    globals()[name] = value = getattr(module, name) if name in _HOMES else module
     return value
 
 

@@ -206,15 +206,7 @@ def seed_sequence(random_state: Any) -> np.random.SeedSequence:
 
 
 def import_optional(module: str, purpose: str) -> ModuleType:
-    """Import a module that is not a required dependency; the error says what to install.
-
-    Parameters
-    ----------
-    module : str
-        Name of the module.
-    purpose : str
-        What it is needed to read, for the message: "CSV files".
-    """
+    """Import a module that is not a required dependency; the error says what reading `purpose` needs."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

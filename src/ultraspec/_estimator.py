@@ -131,6 +131,11 @@ class Fitted:
         return self.edges if isinstance(self.edges, Edges) else None
 
     @property
+    def voting_edges(self) -> Edges | LazyEdges | None:
+        """Edges of the fitted rows to the first model's representatives, if this state holds them."""
+        return self.edges if self.consensus is None else getattr(self.consensus, "edges", None)
+
+    @property
     def common_edges(self) -> Edges | None:
         """Edges of sampled rows to the first model's representatives, if clusterings were compared on them."""
         choice = self.members[0].choice
@@ -238,6 +243,17 @@ def _label_inliers(label: Callable[[Block], Any], model: RowModel, threshold: fl
     if isinstance(labels, tuple):
         return np.where(is_outlier, np.int32(-1), labels[0]), labels[1]
     return np.where(is_outlier, np.int32(-1), labels)
+
+
+def row_confidence(model: RowModel, block: Block) -> npt.NDArray[np.float32]:
+    """Return the confidence in the labels of preprocessed rows."""
+    return model.label_with_confidence(block)[1]
+
+
+def row_membership(model: RowModel, block: Block) -> npt.NDArray[np.float32]:
+    """Return the membership of preprocessed rows in their own clusters."""
+    assert isinstance(model.partition, VotePartition)
+    return model.partition.membership(model.edges(block))
 
 
 class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowClusterer):
@@ -453,6 +469,49 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
             return self._fitted.outlier_scores
         return self._of_source("outlier_scores_", "outlier_score(X)", self._fitted.model.outlier_scores)
 
+    @property
+    def cluster_confidence_(self) -> npt.NDArray[np.float64]:
+        """Mean confidence in the rows of each cluster."""
+        self._check_has("cluster_confidence_")
+        return self._judged_partition("cluster_confidence_").cluster_confidence()
+
+    @property
+    def probabilities_(self) -> npt.NDArray[np.float32]:
+        """Membership of each fitted row in its own cluster: the largest entry of `predict_proba`."""
+        self._check_has("probabilities_")
+        partition = self._fitted.partition
+        if not isinstance(partition, VotePartition):
+            raise AttributeError(
+                "probabilities_ needs rows that vote. Fit with the default of discretize or consensus."
+            )
+        return self._of_edges("probabilities_", "predict_proba(X)", partition.membership, row_membership)
+
+    def _judged_partition(self, name: str) -> VotePartition:
+        """Return the partition; raise AttributeError unless other graphs have judged it."""
+        partition = self._fitted.partition
+        if not isinstance(partition, VotePartition) or partition.trust is None:
+            raise AttributeError(
+                f"This {type(self).__name__} has no {name}: no other graphs have judged its clusters. Fit with the "
+                "default of discretize or consensus."
+            )
+        return partition
+
+    def _of_edges(
+        self, name: str, instead: str, function: Callable[[Edges], Any], of_block: Callable[[Any, Block], Any]
+    ) -> Any:
+        """Apply a function of edges to those of the fitted rows; `of_block` is for rows whose edges are not stored."""
+        edges = self._fitted.voting_edges
+        if not isinstance(edges, Edges):
+            return self._of_source(name, instead, functools.partial(of_block, self._fitted.model))
+        out = np.empty(len(edges), dtype=np.float32)
+
+        def fill(part: Edges, span: Span) -> None:
+            out[slice(*span)] = function(part)
+
+        with ThreadEngine(self.n_jobs) as engine:
+            edges.map(fill, engine)
+        return out
+
     def explain(self) -> str:
         """Say in one paragraph how many clusters there are and why, and what is plausible, doubtful or odd."""
         check_is_fitted(self)
@@ -481,7 +540,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
 
     def _of_source(self, name: str, instead: str, function: Callable[[Block], Any]) -> Any:
         """Apply a function of preprocessed rows to the fitted ones, which are read again."""
-        edges = self._fitted.edges
+        edges = self._fitted.voting_edges
         source = self._fitted.source
         if isinstance(edges, LazyEdges) and isinstance(edges.rows, RowView):
             source = edges.rows.rows

@@ -116,13 +116,13 @@ def open_rows(
     array : str, optional
         Name of the array of an .npz, HDF5 or Zarr file. By default the only 2-d one.
     header : bool, optional
-        Whether the first line of a CSV file is names. By default it is, unless it holds only numbers (but 0, 1, 2, ...
-        are the names that pandas writes for none); a warning says how such numbers were read. A first column without a
-        name is treated as the index that pandas writes, and left out with a warning.
+        Whether the first line of a CSV file holds the column names. By default it does, unless it holds only numbers
+        (but 0, 1, 2, ... are the names that pandas writes for none); a warning says how such numbers were read. A first
+        column without a name is treated as the index that pandas writes, and left out with a warning.
     delimiter : str, optional
         Character between the values of a CSV file. By default ",", and a tab for .tsv files.
     decimal : str, optional
-        Decimal sign of a CSV file. By default ".".
+        Decimal character of a CSV file. By default ".".
     scale : {"standard"}, optional
         "standard" scales every column to mean 0 and variance 1, for which the rows are read once on opening. A model
         that is fitted on such rows stores the scaling as `scaling_`, also in its file, and scales new rows itself:

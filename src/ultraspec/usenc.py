@@ -18,44 +18,41 @@ from ultraspec._input import open_input
 from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.engines.threads import ThreadEngine, engine_for
 from ultraspec.ensemble.consensus import Consensus, ConsensusMethod, Ensemble, warn_if_single
-from ultraspec.ensemble.members import (
-    BASE_CLUSTERS,
-    MemberOptions,
-    base_labels,
-    generate_members,
-    label_members,
-)
+from ultraspec.ensemble.members import BASE_CLUSTERS, MemberOptions, base_labels, label_members
 from ultraspec.ensemble.methods import CONSENSUS_METHODS
 from ultraspec.ensemble.predict import EnsembleModel
 from ultraspec.rows import Rows, is_lazy
+from ultraspec.spectral.candidates import TREES
+from ultraspec.spectral.choice import COARSE, sample_pool
+from ultraspec.spectral.layers import find_layers, warn_of_no_structure
 from ultraspec.spectral.options import PAPER_GRAPH, LabelOptions
+from ultraspec.spectral.outliers import score_quantiles
 from ultraspec.spectral.preprocess import Preprocessor, prepare_rows
-from ultraspec.spectral.representatives import MOST_REPRESENTATIVES
 from ultraspec.storage.spool import as_array
-
-CLUSTERS_IF_AUTO = 10  # number of clusters that n_clusters="auto" is taken for when members are chosen
 
 
 class USENC(RowEstimator):
     """Ultra-scalable ensemble clustering (U-SENC).
 
-    Clusters the rows several times by U-SPEC, with different representatives and numbers of clusters, and combines
-    these base clusterings into a consensus. It tells for each row how many members support its label, and takes about
-    `n_estimators` times as long as one member. `USPEC` is usually as accurate.
+    Builds several graphs with different representatives, the members. The first one is a graph of all rows; of the
+    clusterings of it, the one is taken that the other members agree with most. Each member also has a rough clustering
+    of its own: for each row, the share of the members that support its label is known.
 
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters, or "auto" to choose it at the largest eigengap of the consensus (the largest ratio of
-        neighbouring eigenvalues' distances from one), between 2 and 50.
+        Number of clusters. "auto" takes the number, from 1 to some hundreds, at which graphs of disjoint halves of the
+        rows agree most, see `layers_`. One cluster means that no structure was found.
     n_estimators : int, default=20
         Number of members of the ensemble, m.
     base_clusters : tuple of two int, default=(20, 60)
         Range from which the number of clusters of each member is drawn, both ends included. If there are fewer than 180
         rows per cluster (10,800 rows for 60 clusters), the range is reduced in proportion, to no less than twice
         `n_clusters`: with few rows, finer members would differ by chance, and so would their consensus.
-    n_representatives : int, default=1000
-        Number of representatives of each member, p. Small data uses at most a third of its rows.
+    n_representatives : int or "auto", default="auto"
+        Number of representatives of the first member, p. "auto" chooses it as `USPEC` does. The other members have at
+        most 1,000, unless there are very many clusters. With consensus="transfer_cut", of each member, and "auto" is
+        1,000. Small data uses at most a third of its rows.
     n_neighbors : int, default=5
         Number of nearest representatives that each row is connected to, K.
     n_components : int, "auto" or None, default="auto"
@@ -83,24 +80,23 @@ class USENC(RowEstimator):
         Maximum number of k-means iterations of each member. Few are enough, because rough and diverse members make a
         good ensemble.
     n_init : int, default=3
-        Number of k-means runs on the consensus embedding; the best one gives the labels.
+        Number of k-means runs on the consensus embedding, for consensus="transfer_cut"; the best one gives the labels.
     max_iter : int, default=100
-        Maximum number of k-means iterations.
+        Maximum number of k-means iterations, for consensus="transfer_cut".
     regularization : float, default=1e-3
         Weight of an edge that is added between all representatives, and between all base clusters, as a fraction of
         their mean degree. 0 follows the paper exactly.
-    consensus : {"average", "transfer_cut"}, default="average"
-        How the members are combined. "transfer_cut", as in the paper, cuts the graph of rows and base clusters.
-        "average" links the representatives of the first member by the number of members that put them into the same
-        small cluster, and rows are labelled through their representatives: it varies less between seeds and follows
-        elongated and uneven clusters better.
+    consensus : {"auto", "transfer_cut"}, default="auto"
+        How the members are combined. "auto" divides the first member into clusters in four ways, as `USPEC` does, and
+        takes the clusters that agree most with those of the other members, which are coarse graphs of sampled rows.
+        "transfer_cut", as in the paper, cuts the graph of rows and base clusters; its members are graphs of all rows.
     checkpoint : str or path, default=None
         Folder for intermediate results, from which an interrupted fit is resumed. It is new, or belongs to an
         unfinished fit of the same data with the same parameters; URLs of fsspec are accepted. Finished members are
-        stored there (a byte per row, and their model): a fit that was killed continues with them and gives the same
-        labels. `n_estimators`, `n_init`, `max_iter`, `consensus`, `n_jobs`, `verbose` and, if `base_clusters` is not
-        reduced, `n_clusters` may differ: the members of a folder can be combined in another way, or members can be
-        added. With random_state=None the seed of the folder is used. The folder is not deleted.
+        stored there (their model, and with consensus="transfer_cut" a byte per row): a fit that was killed continues
+        with them and gives the same labels. `n_estimators`, `n_init`, `max_iter`, `n_jobs` and `verbose` may differ:
+        members can be added. With consensus="transfer_cut", `n_clusters` may differ, too, if `base_clusters` is not
+        reduced. With random_state=None the seed of the folder is used. The folder is not deleted.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the random numbers. The same integer gives the same labels, for any `n_jobs`.
     n_jobs : int or None, default=None
@@ -114,15 +110,28 @@ class USENC(RowEstimator):
         Cluster of each row; the largest cluster is 0.
     base_labels_ : ndarray of shape (n_samples, n_estimators), uint8 (uint16 above 256 base clusters)
         Base labels: the label of each row by each member.
-    confidence_ : ndarray of shape (n_samples,), float32
-        Share of the members that support the label of each row. A member supports it if most rows in the member's
-        cluster of that row have the same label. The confidence is 1 deep inside of a cluster and lower near its border.
-        It measures how far the members agree, not how accurate they are.
+    confidence_ : ndarray of shape (n_samples,), float32, or None
+        How far the clusterings of other members keep each row with its cluster: 1 deep inside of a cluster that all of
+        them find, lower near its border, and low for a cluster that others divide in another way. None for a single
+        member. With consensus="transfer_cut", the share of the members that support the label.
+    layers_ : list of Layer, or None
+        With n_clusters="auto", the numbers of clusters that the data supports, each with its ``n_clusters`` and
+        ``strength`` (0: no more than data without structure; 1: perfect agreement), the best first. Else None.
+    cluster_confidence_ : ndarray of shape (n_clusters,), float64
+        Mean confidence of each cluster.
+    probabilities_ : ndarray of shape (n_samples,), float32
+        Membership of each row in its cluster, see `predict_proba`.
+    outlier_scores_ : ndarray of shape (n_samples,), float32
+        Outlier score of each row, see `outlier_score`.
     eigenvalues_ : ndarray, float64
-        Largest eigenvalues of the normalised affinity of the base clusters, in descending order from 1; with
-        consensus="average", those of the first member's representatives.
+        Largest eigenvalues of the normalised affinity of the first member's representatives, in descending order from
+        1; with consensus="transfer_cut", those of the base clusters.
+    candidates_ : dict of str to float, or None
+        With consensus="auto", the agreement of the clusters of each candidate with those of the other members (mean
+        adjusted Rand index), the largest first: that one was taken. Else None.
     n_iter_ : int
-        Number of k-means iterations over all microclusters (groups of rows with equal base labels).
+        With consensus="transfer_cut", number of k-means iterations over all microclusters (groups of rows with equal
+        base labels); else 0.
     n_clusters_ : int
         Number of clusters. A warning says if it is smaller than `n_clusters`.
     fit_profile_ : dict
@@ -166,6 +175,7 @@ class USENC(RowEstimator):
     """
 
     _per_row = ("labels_", "base_labels_", "confidence_")
+    _may_choose_representatives = True
 
     def __init__(
         self,
@@ -173,7 +183,7 @@ class USENC(RowEstimator):
         *,
         n_estimators: int = 20,
         base_clusters: tuple[int, int] = BASE_CLUSTERS,
-        n_representatives: int = 1000,
+        n_representatives: int | Literal["auto"] = "auto",
         n_neighbors: int = 5,
         n_components: int | Literal["auto"] | None = "auto",
         selection: str = "hybrid",
@@ -186,7 +196,7 @@ class USENC(RowEstimator):
         n_init: int = 3,
         max_iter: int = 100,
         regularization: float = 1e-3,
-        consensus: str = "average",
+        consensus: str = "auto",
         checkpoint: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -256,11 +266,12 @@ class USENC(RowEstimator):
         self._check_parameters()
         rows = open_input(self, X, reset=True)
         n_clusters = self._least_clusters(rows)
-        expected = CLUSTERS_IF_AUTO if self.n_clusters == "auto" else n_clusters
-        options = MemberOptions.of(self, rows.n_rows, expected)
-        with self._open_run(rows, options.describe()) as (engine, checkpoint, seed):
+        method = CONSENSUS_METHODS[self.consensus]
+        options = MemberOptions.of(self, rows.n_rows, n_clusters, depend_on_it=method.needs_n_clusters)
+        parameters = options.describe() | ({"n_clusters": "auto"} if self.n_clusters == "auto" else {})
+        with self._open_run(rows, parameters) as (engine, checkpoint, seed):
             phase = engine.reporter.phase
-            seeds = seed.spawn(3)
+            seeds = seed.spawn(4)
 
             with phase("survey"):  # check the rows and choose the scale of float32
                 names = getattr(self, "feature_names_in_", None)
@@ -274,20 +285,43 @@ class USENC(RowEstimator):
                 )
                 prepared = prepare_rows(rows, preprocessor, engine)
 
+            layers = None
+            if self.n_clusters == "auto":
+                with phase("layers"):  # how many clusters: graphs of disjoint halves of sampled rows
+                    pool_seed, layers_seed = seeds[3].spawn(2)
+                    pool = sample_pool(prepared, pool_seed)
+                    layers, _ = engine.apply(find_layers, pool, options.graph, layers_seed)
+                    n_clusters = layers[0].n_clusters
+                    warn_of_no_structure(layers)
+                    options = MemberOptions.of(self, rows.n_rows, n_clusters, depend_on_it=method.needs_n_clusters)
+
             with phase("members"):  # section 3.2.1, ensemble generation
-                member_seeds = seeds[1].spawn(self.n_estimators)
-                models, labels = generate_members(prepared, options, member_seeds, checkpoint, engine)
+                members = method.generate(prepared, options, self.n_estimators, seeds[1], checkpoint, engine)
 
             with phase("consensus"):  # section 3.2.2, consensus function
-                members = Ensemble(models, labels, prepared)
-                warn_if_single(members.sizes, self.n_clusters)
-                method = CONSENSUS_METHODS[self.consensus].build(members, self.n_clusters, self.regularization, engine)
-                result = method.cut(self.n_clusters, LabelOptions(self.n_init, self.max_iter, seeds[2]), engine)
-        model = EnsembleModel(models, result.partition, result.majority, options.label_type)
-        source = rows if rows.remote else None
-        state = Fitted(model, preprocessor, rows.n_rows, result.n_iter, seeds[2], consensus=method, source=source)
+                warn_if_single(members.sizes, n_clusters)
+                consensus = method.build(members, n_clusters, self.regularization, engine)
+                result = consensus.cut(n_clusters, LabelOptions(self.n_init, self.max_iter, seeds[2]), engine)
+                model = EnsembleModel(members.models, result.partition, result.majority, options.label_type)
+                scores = None
+                if rows.in_memory:
+                    scores = np.concatenate(engine.map_rows(prepared, lambda block, _: model.outlier_scores(block)))
+                quantiles = score_quantiles(prepared, model.outlier_scores, scores)
+        state = Fitted(
+            model,
+            preprocessor,
+            rows.n_rows,
+            result.n_iter,
+            seeds[2],
+            consensus=consensus,
+            source=rows if rows.remote else None,
+            agreements=result.agreements,
+            layers=layers,
+            outlier_quantiles=quantiles,
+            outlier_scores=scores,
+        )
         self._finish_fit(state, rows, engine.reporter)
-        self._set_base_labels(as_array(labels), rows)
+        self._set_base_labels(as_array(members.base_labels), rows)
         self._set_labels(result, rows)
         return self
 
@@ -313,24 +347,27 @@ class USENC(RowEstimator):
         X: Any = None,
         *,
         nodes: Sequence[int] | None = None,
+        discretize: str = "agreement",
         consensus: str | None = None,
     ) -> USENC:
-        """Combine the same members into other clusters, without fitting again: a number of them, or nodes of the tree.
+        """Combine the same members into other clusters, without fitting again: a number of them, or nodes of a tree.
 
         Parameters
         ----------
         n_clusters : int, optional
-            Number of clusters, up to 60 (or what was fitted, if more); with consensus="average", where every number is
-            a cut of one tree, up to the number of representatives.
+            Number of clusters, up to the number of leaves of the trees; with consensus="transfer_cut", up to 60, or
+            what was fitted, if more. "auto" chooses again for each number.
         X : array-like, optional
-            The rows that were fitted. Needed only if the model was loaded, because model files do not store base
-            labels, or if "average" was unpickled or was not used before.
+            The rows that were fitted. Needed only if the model was unpickled or loaded: files do not store the edges of
+            the rows, nor, but for pickles, base labels.
         nodes : sequence of int, optional
-            Nodes of the tree of consensus="average" that become the clusters, instead of `n_clusters`. Its leaves are
-            the representatives of the first member, 0 .. p - 1, and the t-th merge makes node p + t. Every leaf must
-            be below exactly one of the nodes. The report finds such cuts by hand and writes this call.
-        consensus : {"transfer_cut", "average"}, optional
-            Another way to combine the members. By default that of this model.
+            Nodes of one of the first member's trees that become the clusters, instead of `n_clusters`, as in
+            `USPEC.cut`. The report finds such cuts by hand and writes this call.
+        discretize : {"agreement", "linked", "border"}, default="agreement"
+            The tree that has the nodes.
+        consensus : {"auto", "transfer_cut"}, optional
+            Another way to combine the members. By default that of this model. Members of "transfer_cut" cannot be
+            combined by "auto", because they have no trees.
 
         Returns
         -------
@@ -352,7 +389,8 @@ class USENC(RowEstimator):
             raise ValueError("Pass either n_clusters or nodes.")
         other = copy.copy(self)
         if nodes is not None:
-            n_clusters = len(nodes)
+            check_choice("discretize", discretize, TREES)
+            n_clusters = max(1, len(nodes))
         assert n_clusters is not None
         if consensus is not None:
             check_choice("consensus", consensus, tuple(CONSENSUS_METHODS))
@@ -360,8 +398,7 @@ class USENC(RowEstimator):
         same_method = other.consensus == self.consensus
         check_integer("n_clusters", n_clusters, least=1)
         if same_method:
-            tree = getattr(self._model.partition, "tree", None)
-            self._check_cut(n_clusters, leaves=None if tree is None else tree.n_leaves)
+            self._check_cut(n_clusters, leaves=self._n_leaves)
         state = self._fitted
         source = state.source if X is None else self._open_fitted(X)
         reporter = self._console()
@@ -378,11 +415,23 @@ class USENC(RowEstimator):
             else:
                 method = other._combine(rows, None if same_method else int(n_clusters), engine)
             options = LabelOptions(self.n_init, self.max_iter, state.labels_seed)
-            result = method.cut(int(n_clusters), options, engine) if nodes is None else method.cut_at(nodes, engine)
+            if nodes is None:
+                result = method.cut(int(n_clusters), options, engine)
+            else:
+                result = method.cut_at(nodes, discretize, engine)
         other.n_clusters = int(n_clusters)
         model = replace(self._model, partition=result.partition, majority=result.majority)
         source = source if source is not None and source.remote else None
-        other._set_fitted(replace(state, model=model, n_iter=result.n_iter, consensus=method, source=source))
+        other._set_fitted(
+            replace(
+                state,
+                model=model,
+                n_iter=result.n_iter,
+                consensus=method,
+                source=source,
+                agreements=result.agreements,
+            )
+        )
         other._set_labels(result, source)
         return other
 
@@ -405,9 +454,17 @@ class USENC(RowEstimator):
         assert isinstance(model, EnsembleModel)
         return model
 
+    @property
+    def _n_leaves(self) -> int | None:
+        """Largest number of clusters that the trees allow; None without trees."""
+        choice = self._model.models[0].choice
+        return None if choice is None or self.consensus != "auto" else choice.own.hierarchy.n_nodes
+
     def _set_fitted(self, state: Fitted) -> None:
         self._fitted = state
+        self.candidates_ = state.agreements
         self.n_clusters_ = state.partition.n_clusters
+        self.layers_ = state.layers
         self.n_iter_ = state.n_iter
         self.eigenvalues_ = state.partition.spectrum.eigenvalues
 
@@ -424,21 +481,23 @@ class USENC(RowEstimator):
         self.labels_ = result.labels
         self.confidence_ = result.confidence
         if rows is not None and rows.remote:
-            types = [np.int32, np.float32]
-            self.labels_, self.confidence_ = self._map_rows(rows, self._model.label_with_confidence, types)
+            self.labels_ = self._map_rows(rows, self._model.label, np.int32)
+            if self._model.has_confidence:
+                types = [np.int32, np.float32]
+                self.labels_, self.confidence_ = self._map_rows(rows, self._model.label_with_confidence, types)
 
     def _check_parameters(self) -> None:
-        check_integer("n_representatives", self.n_representatives, least=1, most=MOST_REPRESENTATIVES)  # not "auto"
         check_integer("n_estimators", self.n_estimators, least=1)
         check_integer("base_max_iter", self.base_max_iter, least=1)
         check_choice("consensus", self.consensus, tuple(CONSENSUS_METHODS))
         check_checkpoint(self.checkpoint)
         self._check_graph_parameters()
         high = check_range("base_clusters", self.base_clusters)[1]
-        if high > self.n_representatives:
+        most = COARSE if self.n_representatives == "auto" else self.n_representatives
+        if high > most:
             raise ValueError(
                 f"base_clusters={self.base_clusters!r} asks for more clusters than n_representatives="
-                f"{self.n_representatives}: clusters are groups of representatives. Lower base_clusters or raise "
+                f"{most}: clusters are groups of representatives. Lower base_clusters or raise "
                 "n_representatives."
             )
         if self.n_clusters != "auto" and self.n_clusters > self.n_estimators * high:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -13,14 +13,13 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec._checks import check_checkpoint, check_choice, check_integer, to_python
-from ultraspec._estimator import Fitted, RowEstimator, all_or_nothing
+from ultraspec._estimator import Fitted, RowEstimator, all_or_nothing, row_confidence
 from ultraspec._input import open_input
 from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.engines.threads import ThreadEngine, engine_for
-from ultraspec.rows import Block, Rows, RowView, Span, sample_indices, subset
+from ultraspec.rows import Rows, RowView, sample_indices, subset
 from ultraspec.spectral.candidates import TREES
 from ultraspec.spectral.choice import (
-    POOL_ROWS,
     Choice,
     Chosen,
     Panel,
@@ -28,6 +27,7 @@ from ultraspec.spectral.choice import (
     build_choice,
     n_vectors_for,
     run_pilot,
+    sample_pool,
 )
 from ultraspec.spectral.discretize import DISCRETIZATIONS, cluster_rows
 from ultraspec.spectral.edges import Edges, LazyEdges, connect, exact_edges, find_edges
@@ -59,15 +59,6 @@ class Division(NamedTuple):
     partition: Partition
     n_iter: int
     agreements: dict[str, float] | None = None
-
-
-def _confidence(model: Model, block: Block) -> npt.NDArray[np.float32]:
-    return model.label_with_confidence(block)[1]
-
-
-def _membership(model: Model, block: Block) -> npt.NDArray[np.float32]:
-    assert isinstance(model.partition, VotePartition)
-    return model.partition.membership(model.edges(block))
 
 
 class USPEC(RowEstimator):
@@ -319,7 +310,7 @@ class USPEC(RowEstimator):
             layers, panel = None, None
             if self.n_clusters == "auto":
                 with phase("layers"):  # how many clusters: graphs of disjoint halves of sampled rows
-                    layers, panel = engine.apply(find_layers, self._pool(prepared, seeds[4]), options, seeds[5])
+                    layers, panel = engine.apply(find_layers, sample_pool(prepared, seeds[4]), options, seeds[5])
                     n_clusters = layers[0].n_clusters
                     warn_of_no_structure(layers)
 
@@ -430,12 +421,8 @@ class USPEC(RowEstimator):
                 count_representatives(prepared.n_rows, options.n_representatives, n_clusters, options.n_neighbors)
             )
         n_judges = self.n_graphs - 1
-        pool = self._pool(prepared, seed)
+        pool = sample_pool(prepared, seed)
         return engine.apply(run_pilot, pool, prepared.n_rows, n_clusters, n_judges, options, seed, panel)
-
-    def _pool(self, prepared: Rows, seed: np.random.SeedSequence) -> Rows:
-        """Return the sampled rows that other graphs are built from."""
-        return subset(prepared, sample_indices(prepared.n_rows, POOL_ROWS, np.random.default_rng(seed)))
 
     def _divide(
         self,
@@ -642,47 +629,7 @@ class USPEC(RowEstimator):
         """How far other graphs keep each fitted row with its cluster, from 0 to 1."""
         self._check_has("confidence_")
         partition = self._judged_partition("confidence_")
-        return self._of_edges("confidence_", "predict(X, return_confidence=True)", partition.confidence, _confidence)
-
-    @property
-    def cluster_confidence_(self) -> npt.NDArray[np.float64]:
-        """Mean confidence in the rows of each cluster."""
-        self._check_has("cluster_confidence_")
-        return self._judged_partition("cluster_confidence_").cluster_confidence()
-
-    @property
-    def probabilities_(self) -> npt.NDArray[np.float32]:
-        """Membership of each fitted row in its own cluster: the largest entry of `predict_proba`."""
-        self._check_has("probabilities_")
-        partition = self._fitted.partition
-        if not isinstance(partition, VotePartition):
-            raise AttributeError('probabilities_ needs votes of representatives: fit with discretize="auto".')
-        return self._of_edges("probabilities_", "predict_proba(X)", partition.membership, _membership)
-
-    def _judged_partition(self, name: str) -> VotePartition:
-        """Return the partition; raise AttributeError unless other graphs have judged it."""
-        partition = self._fitted.partition
-        if not isinstance(partition, VotePartition) or partition.trust is None:
-            raise AttributeError(
-                f'This USPEC has no {name}: no other graphs have judged its clusters. Fit with discretize="auto".'
-            )
-        return partition
-
-    def _of_edges(
-        self, name: str, instead: str, function: Callable[[Edges], Any], of_block: Callable[[Any, Block], Any]
-    ) -> Any:
-        """Apply a function of edges to those of the fitted rows; `of_block` is for rows whose edges are not stored."""
-        edges = self._fitted.stored_edges
-        if edges is None:
-            return self._of_source(name, instead, partial(of_block, self._fitted.model))
-        out = np.empty(len(edges), dtype=np.float32)
-
-        def fill(part: Edges, span: Span) -> None:
-            out[slice(*span)] = function(part)
-
-        with ThreadEngine(self.n_jobs) as engine:
-            edges.map(fill, engine)
-        return out
+        return self._of_edges("confidence_", "predict(X, return_confidence=True)", partition.confidence, row_confidence)
 
     @property
     def representatives_(self) -> npt.NDArray[np.float64]:

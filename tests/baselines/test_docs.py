@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.common import python
 from ultraspec import baselines
-from ultraspec.baselines._docs import PLACEHOLDERS, document
+from ultraspec.baselines._docs import document
 
 
 class Example:
@@ -17,54 +17,57 @@ class Example:
 
     Parameters
     ----------
-    {n_init, max_iter}
     shape : {"round", "long"}, default="long"
         Shape
         of the clusters.
 
-    {see_function, estimator_example}
+    Notes
+    -----
+    None.
     """
 
-    def __init__(self, n_init=7, max_iter=100, shape="long"):
+    def __init__(self, n_estimators=20, n_init=7, max_iter=100, shape="long"):
         pass
 
 
-def example(base_labels, n_init=3, *, shape, linkage="single"):
+def example(base_labels, n_init=3, *, shape, linkage="single", random_state=None):
     """Do the same.
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         More about them.
-    {n_init, shape, linkage}
+    random_state : Ignored
+        Not used.
     """
 
 
-def test_placeholders_become_texts_with_the_defaults_of_the_signature():
+def test_shared_texts_are_added_with_the_defaults_of_the_signature():
     assert document()(Example) is Example
     assert document(Example)(example) is example
     text = inspect.getdoc(Example)
-    assert "Parameters\n----------\nn_init : int, default=7\n    Number of k-means runs" in text
+    assert "Parameters\n----------\nn_estimators : int, default=20\n    Number of members" in text
+    assert "\nn_init : int, default=7\n    Number of k-means runs" in text
     assert "\nmax_iter : int, default=100\n    Maximum" in text
-    assert (
-        '\nshape : {"round", "long"}, default="long"\n    Shape\n    of the clusters.\n\nSee Also\n--------\n' in text
-    )
-    assert "\nexample : The consensus step alone" in text
-    assert "\n\nExamples\n--------\n>>> from ultraspec import datasets\n" in text
-    assert text.endswith(">>> len(set(model.labels_))\n4")
+    assert '\nshape : {"round", "long"}, default="long"\n    Shape\n    of the clusters.\n\nAttributes\n------' in text
+    assert "\nlabels_ : ndarray of shape (n_samples,), int32\n    Cluster of each row.\nbase_labels_ :" in text
+    assert "0 if no k-means was needed" in text
+    assert "\n\nSee Also\n--------\nexample : The consensus step alone" in text
+    assert "\n\nNotes\n-----\nNone.\n\nExamples\n--------\n>>> from ultraspec import datasets\n" in text
+    assert text.rstrip().endswith(">>> len(set(model.labels_))\n4")
     assert ">>> model = Example(n_clusters=4, random_state=0).fit(X)" in text
     text = inspect.getdoc(example)
     assert "does not assign the row.\n    More about them.\nn_init : int, default=3\n" in text
     assert '\nshape : {"round", "long"}\n    Shape\n    of the clusters.\nlinkage : {"average", "single", ' in text
+    assert "\nrandom_state : Ignored\n    Not used.\n\nReturns\n-------\nndarray" in text
+    assert "\n\nSee Also\n--------\nExample : Estimator that" in text
     assert text.count('default="single"') == 1
+    assert "Raises" not in text
 
 
 def test_unknown_names_are_errors():
-    def wrong():
-        """Do nothing.
-
-        {n_init, colour}
-        """
+    def wrong(colour):
+        """Do nothing."""
 
     with pytest.raises(KeyError, match="no text for colour"):
         document()(wrong)
@@ -80,8 +83,7 @@ def test_things_without_a_docstring():
 @pytest.mark.parametrize("name", baselines.__all__)
 def test_docstrings_are_complete(name):
     text = inspect.getdoc(getattr(baselines, name))
-    assert not PLACEHOLDERS.search(text)
-    assert "{default}" not in text
+    assert " : ..." not in text
     assert "{name}" not in text
     assert "{other}" not in text
     assert max(map(len, text.splitlines())) <= 120

@@ -66,7 +66,9 @@ def test_single_linkage_follows_chains():
 
 def test_memory_is_refused_before_it_is_taken():
     _, labels = planted(n=100, noise=1.0)
-    with pytest.raises(MemoryError, match=r"EAC needs 0\.0 GB for the \d+ x \d+ matrix .* Use LWGP or U-SENC"):
+    with pytest.raises(
+        MemoryError, match=r"EAC needs 0\.0 GB for the \d+ x \d+ matrix .* Use LWGP or U-SENC, pass fewer"
+    ):
         eac(labels, 3, max_pairs_bytes=1000)
     alone = np.arange(2000)[:, None].repeat(20, axis=1)  # 16 MB of pairs, and 80 MB for the table of base clusters
     with pytest.raises(MemoryError, match=r"EAC needs 0\.1 GB"):

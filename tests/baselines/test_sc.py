@@ -15,9 +15,9 @@ from tests.helpers.cases import KINDS, points
 from tests.helpers.common import blobs, same_partition
 from tests.helpers.graphs import distances, full_graph
 from ultraspec.baselines import SC, _neighbor_graph
-from ultraspec.baselines._eigenvectors import leading_eigenvectors
 from ultraspec.baselines._kmeans import orthogonal_kmeans, orthogonal_start, unit_rows
 from ultraspec.baselines._neighbor_graph import nearest_neighbors, neighbor_graph
+from ultraspec.baselines.sc import leading_eigenvectors
 from ultraspec.rows import ArrayRows, SparseRows
 
 

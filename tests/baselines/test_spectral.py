@@ -20,7 +20,7 @@ from tests.helpers.cases import KINDS, points
 from tests.helpers.common import blobs, documents, python, same_partition
 from ultraspec import baselines, open_rows
 from ultraspec.baselines import _memory_limit
-from ultraspec.baselines._memory_limit import check_pairs_memory
+from ultraspec.baselines._memory_limit import check_memory
 
 SPECTRAL = ("KMeansLite", "SC", "ESCG", "Nystrom", "LSC", "FastESC", "EulerSC")
 # small enough for small data
@@ -240,14 +240,14 @@ def test_memory_is_refused_before_it_is_allocated(monkeypatch):
 
 
 def test_memory_limit_of_pairs(monkeypatch):
-    check_pairs_memory("EAC", "pairs", 10, 10, "U-SENC")
-    with pytest.raises(MemoryError, match=r"EAC needs 1\.5 GB for pairs, and its limit is 1\.0 GB\. Use U-SENC, pass"):
-        check_pairs_memory("EAC", "pairs", 1_500_000_000, 10**9, "U-SENC")
+    check_memory("EAC", "pairs", 10, 10, "Use U-SENC.")
+    with pytest.raises(MemoryError, match=r"EAC needs 1\.5 GB for pairs, and its limit is 1\.0 GB\. Use U-SENC\."):
+        check_memory("EAC", "pairs", 1_500_000_000, 10**9, "Use U-SENC.")
     monkeypatch.setattr(_memory_limit, "available_bytes", lambda: 2 * 10**9)
     with pytest.raises(MemoryError, match=r"half of the memory available now\) is 1\.0 GB"):
-        check_pairs_memory("EAC", "pairs", 1_500_000_000, None, "U-SENC")
+        check_memory("EAC", "pairs", 1_500_000_000, None, "Use U-SENC.")
     monkeypatch.setattr(_memory_limit, "available_bytes", lambda: None)
-    check_pairs_memory("EAC", "pairs", 10**15, None, "U-SENC")
+    check_memory("EAC", "pairs", 10**15, None, "Use U-SENC.")
 
 
 def test_available_memory_is_plausible():

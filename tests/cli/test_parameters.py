@@ -40,7 +40,7 @@ VALUES = {
     "discretize": ("border", "border"),
     "n_graphs": ("4", 4),
     "graph_rows": ("9_999", 9999),
-    "consensus": ("average", "average"),
+    "consensus": ("transfer_cut", "transfer_cut"),
     "random_state": ("11", 11),
     "n_jobs": ("-1", -1),
 }

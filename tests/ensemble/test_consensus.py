@@ -106,8 +106,7 @@ def test_an_ensemble_labels_blocks_by_all_members(engine):
 def test_rows_are_kept_only_where_labels_are_not():
     rows = ArrayRows(np.ones((3, 2)))
     assert Ensemble([], np.zeros((3, 1)), rows).without_rows().rows is None
-    on_a_cluster = Ensemble([], None, rows)
-    assert on_a_cluster.without_rows() is on_a_cluster
+    assert Ensemble([], None, rows).without_rows().rows is rows  # they are on a cluster
 
 
 # A single clustering

@@ -6,17 +6,17 @@ import pytest
 
 from tests.helpers.common import blobs
 from ultraspec import USENC
-from ultraspec.ensemble.average_linkage import AverageLinkage
 from ultraspec.ensemble.consensus import ConsensusMethod
+from ultraspec.ensemble.cross_agreement import CrossAgreement
 from ultraspec.ensemble.methods import CONSENSUS_METHODS
 from ultraspec.ensemble.transfer_cut import TransferCut
 
 
 def test_the_registry_has_the_values_of_the_parameter():
-    assert {"transfer_cut": TransferCut, "average": AverageLinkage} == CONSENSUS_METHODS
+    assert {"auto": CrossAgreement, "transfer_cut": TransferCut} == CONSENSUS_METHODS
     assert all(issubclass(method, ConsensusMethod) for method in CONSENSUS_METHODS.values())
     assert USENC().consensus in CONSENSUS_METHODS
-    assert [name for name, method in CONSENSUS_METHODS.items() if method.has_tree] == ["average"]
+    assert [name for name, method in CONSENSUS_METHODS.items() if method.votes] == ["auto"]
 
 
 @pytest.mark.parametrize("name", CONSENSUS_METHODS)

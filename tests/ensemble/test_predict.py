@@ -18,7 +18,7 @@ def circles():
     return datasets.generate("cc", 4000, random_state=0)
 
 
-@pytest.fixture(scope="module", params=["transfer_cut", "average"])
+@pytest.fixture(scope="module", params=["auto", "transfer_cut"])
 def fitted(request, circles):
     """Preprocessed rows, a fitted estimator and its model."""
     X = circles[0][:1500]
@@ -56,7 +56,7 @@ def test_models_of_older_files_have_no_confidence(fitted):
         older.label_with_confidence(block)
 
 
-@pytest.mark.parametrize("consensus", ["transfer_cut", "average"])
+@pytest.mark.parametrize("consensus", ["auto", "transfer_cut"])
 def test_confidence_of_further_rows(circles, consensus, tmp_path):
     X, _ = circles
     model = USENC(4, n_estimators=8, base_clusters=(5, 9), consensus=consensus, random_state=0).fit(X[:3000])

@@ -394,7 +394,7 @@ def dask_uspec(folder):
 def dask_usenc(folder):
     dask = pytest.importorskip("dask")
     with dask.config.set(scheduler="threads"):
-        model = usenc(chunked(X), consensus="average")
+        model = usenc(chunked(X))
         for name in ("labels_", "confidence_", "base_labels_"):
             setattr(model, name, getattr(model, name).compute())
         return of_model(model)
@@ -411,17 +411,14 @@ def usenc(rows=X, k=5, **options):
 HARD_ENSEMBLE = {**HARD, "base_clusters": (20, 40)}
 ENSEMBLES = {
     "default": {},
-    "average": {"consensus": "average"},
     "base_clusters": {"base_clusters": (6, 20), "n_estimators": 8},
     "paper_base_clusters": {"base_clusters": (20, 60), "n_representatives": 300},
     "gaussians": HARD_ENSEMBLE,
     "base_max_iter": {**HARD_ENSEMBLE, "base_max_iter": 1},
     "auto": {"k": "auto"},
-    "auto_average": {"k": "auto", "consensus": "average"},
     "random_exact": {"selection": "random", "neighbors": "exact", "n_neighbors": 4},
     "cosine": {"rows": DOCUMENTS, "k": 4, "metric": "cosine"},
     "no_regularization": {"rows": CIRCLES, "k": 3, "n_representatives": 300, "regularization": 0},
-    "circles_average": {"rows": CIRCLES, "k": 3, "n_representatives": 300, "consensus": "average"},
 }
 
 
@@ -442,19 +439,14 @@ SETTINGS |= {f"usenc_{name}": ensemble_with(options) for name, options in ENSEMB
 
 @setting
 def usenc_cut(folder):
-    model, tree = usenc(), usenc(consensus="average")
-    found = {str(k): of_labels(model.cut(k).labels_) for k in (2, 4)}
-    found |= {f"tree_{k}": of_labels(tree.cut(k).labels_) for k in (2, 4)}
-    return found | {"other": of_model(model.cut(5, X, consensus="average"))}
+    model = usenc()
+    return {str(k): of_labels(model.cut(k).labels_) for k in (2, 4)}
 
 
 @setting
 def usenc_new_rows(folder):
-    found = {}
-    for way in ("transfer_cut", "average"):
-        labels, confidence = usenc(consensus=way).predict(NEW, return_confidence=True)
-        found[way] = [of_labels(labels), of_floats(confidence)]
-    return found
+    labels, confidence = usenc().predict(NEW, return_confidence=True)
+    return {"transfer_cut": [of_labels(labels), of_floats(confidence)]}
 
 
 @setting
@@ -568,11 +560,12 @@ def synthetic_sets(folder):
 FILES = {  # name -> model and rows, small
     "golden-uspec": lambda rows: uspec(rows, 3, n_representatives=40),
     "golden-usenc": lambda rows: usenc(rows, 3, n_representatives=40, n_estimators=3, base_clusters=(4, 6)),
-    "golden-usenc-average": lambda rows: usenc(
-        rows, 3, n_representatives=40, n_estimators=3, base_clusters=(4, 6), consensus="average"
-    ),
 }
 SMALL, SMALL_NEW = blobs(600, k=3, d=3, seed=2)[0], blobs(300, k=3, d=3, seed=3)[0]
+DROPPED = {  # files with the tree of a removed option, which is dropped, and what the option becomes
+    "golden-uspec-consensus": {"discretize": "agreement"},
+    "golden-usenc-average": {"consensus": "auto"},
+}
 UPGRADED = {"affinity": "paper", "n_components": None}  # parameters that files of format 1 do not have
 
 
@@ -593,15 +586,17 @@ def loaded(name):
         model = load(DATA / f"{name}.safetensors")
         save(model, folder / "again.safetensors")
         old, new = read_model_file(DATA / f"{name}.safetensors"), read_model_file(folder / "again.safetensors")
-        has_tree = name == "golden-uspec-consensus"  # of the removed discretize="consensus"; it is dropped
-        parameters = {**old[0]["parameters"], **UPGRADED, **({"discretize": "agreement"} if has_tree else {})}
-        assert (old[0]["version"], new[0]["version"]) == (1, 2)
+        changed = DROPPED.get(name, {})
+        has_tree = bool(changed)
+        parameters = {**old[0]["parameters"], **UPGRADED, **changed}
+        assert (old[0]["version"], new[0]["version"]) == (1, 3)
         assert parameters == {n: new[0]["parameters"][n] for n in parameters}
         assert old[0]["facts"] == {n: new[0]["facts"][n] for n in old[0]["facts"]}
-        arrays = set(old[1]) - ({"merges", "heights", "masses"} if has_tree else set())
+        prefix = "" if isinstance(model, USPEC) else "consensus."
+        arrays = set(old[1]) - ({prefix + n for n in ("merges", "heights", "masses")} if has_tree else set())
         assert set(new[1]) == arrays
         assert all(np.array_equal(old[1][n], new[1][n]) for n in arrays)
-        units = [1, 100, 0.01] if has_tree else 1  # that one was fitted on a file of scaled rows
+        units = [1, 100, 0.01] if name == "golden-uspec-consensus" else 1  # it was fitted on a file of scaled rows
         found = {
             "model": type(model).__name__,
             "new": of_labels(model.predict(SMALL_NEW * units)),
@@ -610,7 +605,7 @@ def loaded(name):
         }
         if not has_tree:
             return {**found, "cut": of_labels(model.cut(2, SMALL).labels_)}
-        with pytest.raises(ValueError, match=r"no trees .* Fit again with discretize='agreement'"):
+        with pytest.raises(ValueError, match=r"no trees.* Fit again with"):
             model.cut(2, SMALL * units)
         return found
 
@@ -619,7 +614,7 @@ def loaded(name):
 
 SETTINGS |= {f"save_{name}": saved(name, lambda path: of_arrays(path, 3)) for name in FILES}
 SETTINGS |= {f"header_{name}": saved(name, of_header) for name in FILES}
-SETTINGS |= {f"load_{name}": loaded(name) for name in (*FILES, "golden-uspec-consensus")}
+SETTINGS |= {f"load_{name}": loaded(name) for name in (*FILES, *DROPPED)}
 
 
 @setting

@@ -33,7 +33,7 @@ MODELS = {
     "USPEC": lambda: USPEC.paper(4, regularization=1e-3, **SMALL),
     "USENC": paper_ensemble,
     "auto": lambda: USPEC(4, **SMALL),
-    "average": ensemble,
+    "ensemble": ensemble,
 }
 
 

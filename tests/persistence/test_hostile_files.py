@@ -23,7 +23,7 @@ from ultraspec.spectral import neighbors
 from ultraspec.spectral.candidates import CANDIDATES
 from ultraspec.spectral.neighbors import ProbeIndex
 
-KINDS = ("USPEC", "USENC", "auto", "average")
+KINDS = ("USPEC", "USENC", "auto", "ensemble")
 
 
 @pytest.fixture(params=["USPEC", "USENC"])
@@ -137,7 +137,7 @@ def tiny(tmp_path_factory):
         "USPEC": USPEC.paper(2, regularization=1e-3, **small),
         "USENC": USENC.paper(2, regularization=1e-3, **members, **small),
         "auto": USPEC(2, **small),
-        "average": USENC(2, **members, **small),
+        "ensemble": USENC(2, **members, **small),
     }.items():
         save(model.fit(rows), folder / name)
         files[name] = (folder / name).read_bytes(), model, rows
@@ -230,7 +230,7 @@ def fill(value, at=0):
 
 
 HEADERS = {
-    "future": (put("version", 3), "written by ultraspec 0.1.0, format 3; this is .*, which reads format 2: upgrade"),
+    "future": (put("version", 9), "written by ultraspec 0.1.0, format 9; this is .*, which reads format 3: upgrade"),
     "past": (put("version", 0), "no valid version: format 0"),
     "true": (put("version", True), "no valid version"),
     "fraction": (put("version", 1.0), "no valid version"),
@@ -253,8 +253,8 @@ def test_altered_headers(case, saved):
 
 
 def test_names_of_other_writers_do_not_reach_the_screen(saved):
-    rewrite(saved, header=lambda header: header.update(version=3, library="\x1b[2J9"))
-    refused(saved, r"written by ultraspec '\\x1b\[2J9', format 3")
+    rewrite(saved, header=lambda header: header.update(version=9, library="\x1b[2J9"))
+    refused(saved, r"written by ultraspec '\\x1b\[2J9', format 9")
 
 
 PARAMETER_CHANGES = {
@@ -284,7 +284,7 @@ ENSEMBLE_PARAMETER_CHANGES = {
     "numbers": (put("base_clusters", [2, 3, 4]), "not valid. base_clusters must be a pair"),
     "word": (put("base_clusters", "ab"), "not valid. base_clusters"),
     "consensus": (put("consensus", "magic"), "not valid. consensus must be"),
-    "another consensus": (put("consensus", "average"), "says 'average', but it holds no tree"),
+    "another consensus": (put("consensus", "auto"), "says 'auto', but it holds centres"),
 }
 
 
@@ -651,22 +651,21 @@ def test_more_neighbours_than_there_are_candidates(path, probing, exact):
     refused(path, f"n_neighbors must be 1 to {fewest}, got {fewest + 1}")
 
 
-AVERAGE_CHANGES = {
-    "no tree": (drop("consensus.merges"), "says 'average', but it holds no tree"),
-    "half a tree": (edit("consensus.merges", lambda a: a[:-1]), "is not of a tree of 40 leaves"),
-    "heights": (edit("consensus.heights", lambda a: a[:-1]), "is not of a tree of 40 leaves"),
-    "node too early": (edit("consensus.merges", fill(78)), "merges is no tree"),
-    "node twice": (edit("consensus.merges", lambda a: a.__setitem__((1, 0), a[0, 0])), "merges is no tree"),
-    "node below": (edit("consensus.merges", fill(-1)), "merges is no tree"),
+GRAPH_CHANGES = {
+    "half a tree": (edit("member.00.own.agreement.merges", lambda a: a[:-1]), "is not of a tree of"),
+    "node too early": (edit("member.01.own.border.merges", fill(2000)), "merges is no tree"),
+    "common rows": (edit("member.02.own.ids", fill(2000)), "are no edges to"),
+    "leaves": (edit("member.00.own.nodes", fill(-1)), "nodes does not give each of"),
     "groups": (edit("consensus.groups", fill(40)), "consensus.groups does not give each of 40 representatives"),
+    "no trees": (drop("member.00.own.nodes"), "has an array 'member.00.own."),
 }
 
 
-@pytest.mark.parametrize("case", AVERAGE_CHANGES)
-def test_altered_trees_of_an_ensemble(case, path):
-    save(fitted("average"), path)
-    rewrite(path, arrays=AVERAGE_CHANGES[case][0])
-    refused(path, AVERAGE_CHANGES[case][1])
+@pytest.mark.parametrize("case", GRAPH_CHANGES)
+def test_altered_graphs_of_an_ensemble(case, path):
+    save(fitted("ensemble"), path)
+    rewrite(path, arrays=GRAPH_CHANGES[case][0])
+    refused(path, GRAPH_CHANGES[case][1])
 
 
 ENSEMBLE_ARRAY_CHANGES = {

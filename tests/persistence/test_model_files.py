@@ -259,7 +259,7 @@ GOLDEN_1 = {
     "golden-uspec": "kmeans",
     "golden-uspec-consensus": "agreement",
     "golden-usenc": "transfer_cut",
-    "golden-usenc-average": "average",
+    "golden-usenc-average": "auto",
 }
 
 
@@ -272,7 +272,7 @@ def test_all_kinds_of_format_1_are_converted(name, path):
     rows = np.random.default_rng(0).normal(size=(200, model.n_features_in_))
     assert set(model.predict(rows)) <= set(range(model.n_clusters_))
     save(model, path)
-    assert parts(path)[0]["version"] == 2
+    assert parts(path)[0]["version"] == 3
     same(model, load(path), rows)
 
 
@@ -439,7 +439,7 @@ def test_parameters_of_later_releases_have_their_defaults(saved):
     assert load(saved).n_init == USPEC().n_init
 
 
-@pytest.mark.parametrize(("kind", "name"), [("auto", "discretize"), ("average", "consensus")])
+@pytest.mark.parametrize(("kind", "name"), [("auto", "discretize"), ("ensemble", "consensus")])
 def test_the_parameter_of_the_clusters_may_be_missing(kind, name, path):
     save(fitted(kind), path)
     rewrite(path, parameters=lambda p: p.pop(name))
@@ -618,11 +618,12 @@ def test_older_formats_are_upgraded(monkeypatch, model, saved):
 
     def upgrade(header, arrays):
         header["facts"]["n_iter"] += 100
-        return {**header, "version": 3}, arrays
+        return {**header, "version": today + 1}, arrays
 
-    monkeypatch.setattr(container, "VERSION", 3)
-    refused(saved, "format 2, which ultraspec .* no longer reads: load it with an older release")
-    monkeypatch.setitem(container.UPGRADES, 2, upgrade)
+    today = container.VERSION
+    monkeypatch.setattr(container, "VERSION", today + 1)
+    refused(saved, f"format {today}, which ultraspec .* no longer reads: load it with an older release")
+    monkeypatch.setitem(container.UPGRADES, today, upgrade)
     assert load(saved).n_iter_ == model.n_iter_ + 100
 
 

@@ -8,7 +8,7 @@ import pytest
 from ultraspec import baselines, datasets
 from ultraspec.reproduce import member_cache, worker
 from ultraspec.reproduce.dataset_cache import CachedDataset, prepare
-from ultraspec.reproduce.declarations import DATASETS
+from ultraspec.reproduce.declarations import DATASETS, Method
 from ultraspec.reproduce.worker import Task, measure
 
 
@@ -30,12 +30,10 @@ def task(tmp_path, method, m, combines=True):
     np.save(tmp_path / "y.npy", y)
     return Task(
         data=CachedDataset("sf", str(tmp_path / "x.npy"), str(tmp_path / "y.npy"), 1500, 2, 4),
-        estimator=f"ultraspec.baselines:{method}",
+        method=Method(method, f"ultraspec.baselines:{method}", combines=combines),
         parameters={"n_estimators": m} if combines else {},
         seed=3,
         threads=1,
-        combines=combines,
-        custom=False,
         members_folder=str(tmp_path / "members"),
         module_folder="",
     )

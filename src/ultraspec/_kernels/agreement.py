@@ -1,7 +1,5 @@
 """Clusters of representatives: rough k-means, co-association of representatives, and votes of rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ultraspec._kernels._jit import kernel
@@ -139,27 +137,6 @@ def relative_distances(ids, sq, spreads, out):
         if K > 1:
             spread -= largest
         out[i] = total / max(spread, 1e-300)
-
-
-@kernel
-def add_votes(ids, T, labels, firsts, votes):
-    """Add the edges of each row to the base clusters that the row is in.
-
-    For each representative r = ids[i, a] of row i and each base clustering j, T[i, a] is added to
-    ``votes[r, firsts[j] + labels[i, j]]``.
-
-    ids, T : (n, K), edges of the rows and their transition probabilities.
-    labels : (n, m), labels of the rows in m base clusterings.
-    firsts : (m,), number of the first base cluster of each clustering.
-    votes : (p, number of base clusters), float64, to which this block is added.
-    """
-    n, K = ids.shape
-    for i in range(n):
-        for a in range(K):
-            row = votes[ids[i, a]]
-            weight = np.float64(T[i, a])
-            for j in range(labels.shape[1]):
-                row[firsts[j] + labels[i, j]] += weight
 
 
 @kernel

@@ -5,8 +5,6 @@ its row sums, the degrees, and T = D_x^-1 B holds the transition probabilities. 
 (n, K), the representatives, nearest first, and the values beside them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ultraspec._kernels._jit import kernel

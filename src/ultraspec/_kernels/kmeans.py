@@ -7,8 +7,6 @@ Most of them start from inner products, which BLAS computes for a whole block: h
 a centre c is |x|^2 / 2 + (|c|^2 / 2 - x.c). The |c|^2 / 2 are passed as `half_norms`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ultraspec._kernels._jit import kernel

@@ -6,8 +6,6 @@ hashing). A slot holds the number of a key, or -1 if it is empty. Keys that coll
 are at most a quarter full, so collisions are rare.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ultraspec._kernels._jit import kernel

@@ -1,7 +1,5 @@
 """Agglomerative clustering of a square matrix of distances, by chains of nearest neighbours."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ultraspec._kernels._jit import kernel, reordering_kernel

@@ -5,8 +5,6 @@ with any one of them. The table has open addressing: the entry of a key is at it
 The key of the pair a <= b is ``a * p + b``; free places have the key -1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ultraspec._kernels._jit import kernel

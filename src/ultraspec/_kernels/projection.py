@@ -4,8 +4,6 @@ A matrix product by BLAS may round a row differently in blocks of different size
 row in their order, so that the projection of a row is the same in every block: `predict` relies on it.
 """
 
-from __future__ import annotations
-
 from ultraspec._kernels._jit import kernel
 
 ROWS = 4  # rows that share the reading of a direction

@@ -7,8 +7,6 @@ The squared distance of a row x to a point r is |x|^2 - 2 x.r + |r|^2. The |x|^2
 |r|^2 / 2 - x.r orders them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ultraspec._kernels._jit import kernel

@@ -32,20 +32,12 @@ class ConsensusLabels:
 class BaseClusterings:
     """Base clusterings of microclusters, which are groups of rows with equal base labels.
 
-    Attributes
-    ----------
-    columns : ndarray of shape (M, m), int32
-        Base cluster of each microcluster in each clustering; -1 if it has none. Base clusters are numbered
-        consecutively over all clusterings: a number is a column of the membership matrix B.
-    weights : ndarray of shape (M,), float64
-        Number of rows in each microcluster.
-    counts : tuple of m int
-        Number of clusters of each clustering.
+    Base clusters are numbered consecutively over all clusterings: a number is a column of the membership matrix B.
     """
 
-    columns: Labels
-    weights: Floats
-    counts: tuple[int, ...]
+    columns: Labels  #: (M, m): base cluster of each microcluster in each clustering; -1 if it has none
+    weights: Floats  #: (M,): number of rows in each microcluster
+    counts: tuple[int, ...]  #: number of clusters of each of the m clusterings
 
     def __len__(self) -> int:
         return len(self.columns)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels
-from ultraspec.baselines._memory_limit import check_pairs_memory
+from ultraspec.baselines._memory_limit import check_memory
 from ultraspec.cluster.linkage import agglomerate
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Span, cut_span
@@ -26,13 +26,9 @@ ClusterSimilarity = npt.NDArray[np.float64] | None
 class PairSimilarity:
     """Similarity of the rows of two microclusters: the mean over the clusterings that assign both.
 
-    Parameters
-    ----------
-    clusterings : BaseClusterings
-        Base clusterings.
-    cluster_similarity : ndarray of shape (k_c, k_c), float64, optional
-        Similarity of base clusters of the same clustering, zero for those of different clusterings. By default it is
-        1 for a cluster and itself: the similarity is then the fraction of clusterings that put the two together.
+    `cluster_similarity` (k_c, k_c) is that of base clusters of the same clustering, and zero for those of different
+    clusterings. By default it is 1 for a cluster and itself: the similarity is then the fraction of clusterings that
+    put the two together.
     """
 
     def __init__(self, clusterings: BaseClusterings, cluster_similarity: ClusterSimilarity = None) -> None:
@@ -80,7 +76,8 @@ def similarity_matrix(
     n = len(clusterings)
     what = f"the {n:,} x {n:,} matrix of similarities between groups of rows that differ in their base labels"
     table_bytes = n * clusterings.n_columns * (1 if cluster_similarity is None else 4)
-    check_pairs_memory(method, what, 4 * n * n + table_bytes, max_pairs_bytes, "LWGP or U-SENC")
+    advice = "Use LWGP or U-SENC, pass fewer rows, or raise max_pairs_bytes."
+    check_memory(method, what, 4 * n * n + table_bytes, max_pairs_bytes, advice)
     similarity = PairSimilarity(clusterings, cluster_similarity)
     out = np.empty((n, n), dtype=np.float32)
     engine.map(lambda span: similarity.fill(slice(*span), out[slice(*span)]), similarity.blocks())

@@ -6,6 +6,7 @@ passes over the rows instead, and recompute the features in each pass, for a few
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -37,11 +38,7 @@ def sum_over(
         for where, part in chunks(rows, span):
             total += add(where, part)
 
-    def merge(a: Floats, b: Floats) -> Floats:
-        a += b
-        return a
-
-    return engine.fold(rows.blocks(), lambda: np.zeros(shape), step, merge, most_groups=16)
+    return engine.fold(rows.blocks(), lambda: np.zeros(shape), step, operator.iadd, most_groups=16)
 
 
 def fill_rows(

@@ -32,21 +32,14 @@ class WeightedPoints(RowPoints):
 
     Normalised cuts of an affinity that is a product of features, s(x, y) = f(x).f(y), are a weighted k-means: the
     points are f(x) / w(x), and the weights are their degrees, w(x) = f(x).sum_y f(y). A common factor of the weights,
-    or of the points, changes no label; both should be close to 1, as points are float32.
-
-    Parameters
-    ----------
-    rows : Rows
-        Points, in float32 blocks, dense or CSR.
-    weights : ndarray of shape (n_rows,), float64
-        Positive weights of the points.
+    or of the points, changes no label; both should be close to 1, as points are float32. Weights must be positive.
     """
 
     def __init__(self, rows: Rows, weights: Weights) -> None:
         super().__init__(rows)
         self.weights = np.asarray(weights, dtype=np.float64)
 
-    def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None) -> Assign:  # noqa: ARG002
+    def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None) -> Assign:
         """Return a function that finds nearest centres by one matrix product per block."""
         table = np.ascontiguousarray(centers.T)
         half_norms = (0.5 * np.einsum("ij,ij->i", centers, centers, dtype=np.float64)).astype(np.float32)
@@ -86,27 +79,9 @@ def lite_kmeans(
     A run ends when labels repeat, or after `max_iter` iterations. The best of `n_init` runs is the one with the
     smallest sum of squares (the original compares sums of distances). With more than 2^18 rows, several runs are
     compared on a sample of 2^16 rows, and the best one is continued on all rows; the original uses all rows in each
-    run. A cluster that becomes empty is restarted at a row far from its centre. If there are fewer distinct rows than
-    `k`, some ``counts`` are zero, see `embedding.drop_empty_clusters`.
-
-    Parameters
-    ----------
-    points : Rows or Points
-        Prepared rows (float32 blocks), or other points.
-    k : int
-        Number of clusters. If there are fewer rows, every row is an initial centre.
-    max_iter : int
-        Maximum number of iterations of a run.
-    n_init : int
-        Number of runs.
-    random : numpy.random.Generator
-        Random numbers.
-    engine : ThreadEngine
-        Engine that runs the passes over the points.
-
-    Returns
-    -------
-    Clustering
+    run. A cluster that becomes empty is restarted at a row far from its centre. If there are fewer rows than `k`, every
+    row is an initial centre. If there are fewer distinct rows, some ``counts`` are zero, see
+    `embedding.drop_empty_clusters`.
     """
     start: Centers | None = None
     if isinstance(points, Rows):

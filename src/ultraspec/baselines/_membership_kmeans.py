@@ -25,13 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class MembershipPoints(Points):
-    """Rows of the membership matrix, for k-means.
-
-    Parameters
-    ----------
-    clusterings : BaseClusterings
-        Base clusterings of microclusters.
-    """
+    """Rows of the membership matrix, for k-means."""
 
     # a factor of the table entries and a constant of the cost, one for all rows or one for each
     _scales: npt.NDArray[np.float32] = np.ones(1, dtype=np.float32)
@@ -59,7 +53,7 @@ class MembershipPoints(Points):
     def costs(self, centers: Centers) -> tuple[Floats, Floats]:
         """Return the cost (k_c, k) that each base cluster adds to a row, and the cost (k,) that all rows have."""
 
-    def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None) -> Assign:  # noqa: ARG002
+    def assign_to(self, centers: Centers, moved: npt.NDArray[np.intp] | None) -> Assign:
         """Return a function that labels blocks with the centres of least cost."""
         k = len(centers)
         per_base_cluster, constant = self.costs(centers)

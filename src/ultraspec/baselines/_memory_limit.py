@@ -5,35 +5,16 @@ from __future__ import annotations
 from ultraspec.engines.memory import available_bytes
 
 
-def check_pairs_memory(method: str, what: str, n_bytes: int, max_pairs_bytes: int | None, instead: str) -> None:
-    """Raise a MemoryError if a matrix of pairs exceeds the limit.
-
-    Parameters
-    ----------
-    method : str
-        Method that needs the memory.
-    what : str
-        What the memory is for, such as "the 70000 x 70000 co-association matrix".
-    n_bytes : int
-        Bytes needed.
-    max_pairs_bytes : int or None
-        Bytes allowed; None allows half of the available memory.
-    instead : str
-        Methods to use instead, such as "LWGP or U-SENC".
+def check_memory(method: str, what: str, n_bytes: int, limit: int | None, advice: str) -> None:
+    """Raise a MemoryError if `n_bytes` exceed the limit, by default half of the available memory.
 
     Examples
     --------
-    >>> check_pairs_memory("EAC", "the 70000 x 70000 co-association matrix", 8 * 70_000**2, 10**9, "LWGP or U-SENC")
+    >>> check_memory("EAC", "the 70000 x 70000 co-association matrix", 8 * 70_000**2, 10**9, "Pass fewer rows.")
     Traceback (most recent call last):
-    MemoryError: EAC needs 39.2 GB for the 70000 x 70000 co-association matrix, and its limit is 1.0 GB. Use LWGP or
-    U-SENC, pass fewer rows, or raise max_pairs_bytes.
+    MemoryError: EAC needs 39.2 GB for the 70000 x 70000 co-association matrix, and its limit is 1.0 GB. Pass fewer
+    rows.
     """
-    advice = f"Use {instead}, pass fewer rows, or raise max_pairs_bytes."
-    check_memory(method, what, n_bytes, max_pairs_bytes, advice)
-
-
-def check_memory(method: str, what: str, n_bytes: int, limit: int | None, advice: str) -> None:
-    """Raise a MemoryError with `advice` if `n_bytes` exceed the limit, by default half of the available memory."""
     described = "its limit" if limit is not None else "its limit (half of the memory available now)"
     if limit is None:
         free = available_bytes()

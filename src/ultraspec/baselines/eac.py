@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
-from ultraspec._checks import check_choice
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._coassociation import link_microclusters
 from ultraspec.baselines._docs import document
-from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
-from ultraspec.cluster.linkage import METHODS
+from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
 from ultraspec.engines.threads import ThreadEngine
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class EAC(EnsembleBaseline):
     """Evidence accumulation clustering (EAC).
 
     Clusters the rows many times by k-means and combines the clusterings by average linkage, where the similarity of
     two rows is the fraction of clusterings that put them into the same cluster. Prefer `ultraspec.USENC`, whose cost is
     linear in the number of rows and whose members find clusters of any shape; EAC is the classic to compare with.
-
-    Parameters
-    ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
-    {linkage, max_pairs_bytes, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
 
     Notes
     -----
@@ -54,31 +40,13 @@ class EAC(EnsembleBaseline):
     ----------
     A. L. N. Fred, A. K. Jain. "Combining Multiple Clusterings Using Evidence Accumulation". IEEE Transactions on
     Pattern Analysis and Machine Intelligence 27 (6), 2005.
-
-    {estimator_example}
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
-    n_estimators: int = 20
-    base_clusters: tuple[int, int] = BASE_CLUSTERS
-    base_max_iter: int = 100
     linkage: str = "average"
     max_pairs_bytes: int | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("linkage", self.linkage, tuple(METHODS))
 
     def _combine(
-        self,
-        clusterings: BaseClusterings,
-        k: int,
-        seed: np.random.SeedSequence,  # noqa: ARG002
-        engine: ThreadEngine,
+        self, clusterings: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine
     ) -> ConsensusLabels:
         return link_microclusters(clusterings, None, k, self, engine)
 
@@ -101,11 +69,9 @@ def eac(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         Two rows are compared by the clusterings that assign both.
-    {n_clusters, linkage, max_pairs_bytes, unused_random_state, n_jobs}
-
-    {returned_labels, memory_error, see_estimator, function_example}
+    random_state : Ignored
+        Not used, because the method is deterministic. Present for a uniform interface.
     """
-    model = EAC(n_clusters, linkage=linkage, max_pairs_bytes=max_pairs_bytes, random_state=random_state, n_jobs=n_jobs)
-    return combine(model, base_labels)
+    return combine(EAC, **locals())

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._docs import document
 from ultraspec.baselines._membership_kmeans import membership_kmeans
-from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
+from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
 from ultraspec.baselines.kcc import UtilityPoints
 from ultraspec.engines.threads import ThreadEngine
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class ECC(EnsembleBaseline):
     """Entropy-based consensus clustering (ECC).
 
     Clusters the rows many times by k-means and searches for the clustering that has the largest mutual information with
     all of these, by another k-means on the base clusters of the rows. Prefer `ultraspec.USENC`, which is as fast and
     whose consensus does not depend on random starts; use ECC for comparison.
-
-    Parameters
-    ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
-    {n_init, max_iter, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, consensus_n_iter_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
 
     Notes
     -----
@@ -48,20 +36,10 @@ class ECC(EnsembleBaseline):
     ----------
     H. Liu, R. Zhao, H. Fang, F. Cheng, Y. Fu, Y.-Y. Liu. "Entropy-based consensus clustering for patient
     stratification". Bioinformatics 33 (17), 2017.
-
-    {estimator_example}
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
-    n_estimators: int = 20
-    base_clusters: tuple[int, int] = BASE_CLUSTERS
-    base_max_iter: int = 100
     n_init: int = 10
     max_iter: int = 40
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _combine(
         self, clusterings: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine
@@ -89,11 +67,7 @@ def ecc(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         The clustering then adds nothing to the cost of the row.
-    {n_clusters, n_init, max_iter, random_state, n_jobs}
-
-    {returned_labels, see_estimator, function_example}
     """
-    model = ECC(n_clusters, n_init=n_init, max_iter=max_iter, random_state=random_state, n_jobs=n_jobs)
-    return combine(model, base_labels)
+    return combine(ECC, **locals())

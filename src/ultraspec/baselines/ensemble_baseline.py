@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,13 @@ from ultraspec.storage.spool import as_array
 BASE_CLUSTERS = (20, 60)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EnsembleBaseline(Baseline):
     """Base of the ensemble estimators: the members are k-means clusterings, as in the paper."""
+
+    n_estimators: int = 20
+    base_clusters: tuple[int, int] = BASE_CLUSTERS
+    base_max_iter: int = 100
 
     @abstractmethod
     def _combine(
@@ -42,12 +48,7 @@ class EnsembleBaseline(Baseline):
         check_range("base_clusters", self.base_clusters)
 
     def _cluster(
-        self,
-        rows: Rows,
-        space: Preprocessor,
-        k: int,  # noqa: ARG002
-        seeds: Sequence[np.random.SeedSequence],
-        engine: ThreadEngine,
+        self, rows: Rows, space: Preprocessor, k: int, seeds: Sequence[np.random.SeedSequence], engine: ThreadEngine
     ) -> ConsensusLabels:
         with engine.reporter.phase("members"):
             prepared = prepare_rows(rows, space, engine)
@@ -79,8 +80,9 @@ def generate_kmeans_members(
     return kmeans_members(rows, base_clusters, int(model.base_max_iter), seeds, engine)
 
 
-def combine(model: EnsembleBaseline, base_labels: Any) -> Labels:
-    """Combine a label matrix of any kind by the method and the parameters of an ensemble estimator."""
+def combine(kind: type[EnsembleBaseline], base_labels: Any, **parameters: Any) -> Labels:
+    """Combine a label matrix of any kind by the method of an ensemble estimator, with some of its parameters."""
+    model = kind(**parameters)
     model._check_parameters()
     labels = read_label_matrix(base_labels)
     warn_if_transposed(labels)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,7 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from ultraspec.baselines._baseline import SpectralBaseline
-from ultraspec.baselines._docs import document
+from ultraspec.baselines._baseline import SpectralBaseline, estimator
 from ultraspec.baselines._kmeans import draw_indices
 from ultraspec.baselines._neighbor_graph import neighbor_graph
 from ultraspec.cluster.kmeans import Clustering
@@ -24,8 +22,7 @@ LEAST_LENGTH = 1e-9  # of an edge
 LEAST_EIGENVALUE = 1e-12
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class ESCG(SpectralBaseline):
     """Efficient spectral clustering on graphs (ESCG).
 
@@ -36,17 +33,15 @@ class ESCG(SpectralBaseline):
 
     Parameters
     ----------
-    {n_clusters, n_neighbors}
     n_supernodes : int or None, default=None
         Number of supernodes. None uses 50, or twice `n_clusters` if that is more.
-    {n_init, max_iter, random_state, n_jobs, verbose}
 
     Attributes
     ----------
-    {labels_}
     supernodes_ : ndarray of shape (n_samples,), int32
         Supernode of each row.
-    {neighbor_sigma_, n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
+    sigma_ : float
+        Width of the Gaussian affinity: the mean distance of the rows to their nearest rows.
 
     Notes
     -----
@@ -72,15 +67,10 @@ class ESCG(SpectralBaseline):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_neighbors: int = 5
     n_supernodes: int | None = None
     n_init: int = 20
     max_iter: int = 200
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import check_choice, warn_user
-from ultraspec.baselines._baseline import SpectralBaseline, check_positive
-from ultraspec.baselines._docs import document
+from ultraspec._checks import warn_user
+from ultraspec.baselines._baseline import SpectralBaseline, estimator
 from ultraspec.baselines._kmeans import WeightedPoints, to_dense
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
@@ -23,8 +21,7 @@ ALWAYS_POSITIVE = 0.5  # up to this alpha, no affinity of values between 0 and 1
 Values = npt.NDArray[np.float32]
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class EulerSC(SpectralBaseline):
     """Euler spectral clustering.
 
@@ -35,17 +32,11 @@ class EulerSC(SpectralBaseline):
 
     Parameters
     ----------
-    {n_clusters}
     alpha : float, default=0.5
         Angle between the smallest and the largest value of X, in half turns. Up to 0.5 no affinity is negative. Values
         close to 0 give k-means.
     scaling : {"global", "columns", "none"}, default="global"
         How X is scaled to values between 0 and 1: by one factor, by one factor for each column, or not at all.
-    {n_init, max_iter, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
 
     Notes
     -----
@@ -71,20 +62,10 @@ class EulerSC(SpectralBaseline):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     alpha: float = 0.5
     scaling: str = "global"
     n_init: int = 1
     max_iter: int = 100
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive("alpha", self.alpha, "At 0 all rows have the same affinity.")
-        check_choice("scaling", self.scaling, ("global", "columns", "none"))
 
     def _cluster_prepared(
         self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
@@ -134,13 +115,7 @@ class EulerRows(Rows):
     """Rows as the cosines and sines of their features, divided by their degrees.
 
     Their weighted mean, `middle`, is subtracted. This moves all points alike, and keeps small differences in float32.
-
-    Parameters
-    ----------
-    rows : Rows
-        Prepared rows.
-    angles : ndarray of shape (n_features,), float32
-        Factors that turn features into angles.
+    The factors `angles` (n_features,) turn prepared features into angles.
     """
 
     divisors: Values

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ultraspec._kernels.lapack import largest_eigenpairs
-from ultraspec.baselines._baseline import SpectralBaseline, check_positive
-from ultraspec.baselines._docs import document
+from ultraspec.baselines._baseline import SpectralBaseline, estimator
 from ultraspec.baselines._features import fill_rows, mean_distance, pair_squares, sum_over
 from ultraspec.baselines._kmeans import draw_indices, to_dense
 from ultraspec.cluster.kmeans import Clustering
@@ -31,8 +29,7 @@ Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.float32]
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class FastESC(SpectralBaseline):
     """Fast explicit spectral clustering, by random Fourier features.
 
@@ -43,7 +40,6 @@ class FastESC(SpectralBaseline):
 
     Parameters
     ----------
-    {n_clusters}
     n_frequencies : int, default=250
         Number of random projections. Each gives two features, a cosine and a sine.
     sigma : float or None, default=None
@@ -53,18 +49,15 @@ class FastESC(SpectralBaseline):
     early_stop : bool, default=False
         Whether the eigenvectors are computed from more and more random rows, 2 % at a time, until they settle, instead
         of from all rows. It takes less time on many rows and gives nearly the same clusters.
-    {n_init, max_iter, random_state, n_jobs, verbose}
 
     Attributes
     ----------
-    {labels_}
     sigma_ : float
         Width of the Gaussian affinity.
     eigenvalues_ : ndarray, float64
         Eigenvalues that are used, descending.
     n_samples_seen_ : int
         Number of rows from which the eigenvectors were computed.
-    {n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
 
     Notes
     -----
@@ -92,22 +85,12 @@ class FastESC(SpectralBaseline):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_frequencies: int = 250
     sigma: float | None = None
     drop_first: bool = True
     early_stop: bool = False
     n_init: int = 10
     max_iter: int = 100
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.sigma is not None:
-            check_positive("sigma", self.sigma, "It is the width of the affinity.")
 
     def _cluster_prepared(
         self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -12,9 +11,10 @@ import numpy.typing as npt
 
 from ultraspec._checks import InvalidParameterType, check_choice
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._docs import document
 from ultraspec.baselines._membership_kmeans import MembershipPoints, membership_kmeans
-from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
+from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
 from ultraspec.cluster.points import Centers, Sums, Weights
 from ultraspec.engines.threads import ThreadEngine
 
@@ -49,8 +49,7 @@ NORMS: dict[str, Callable[[Floats], float]] = {
 }
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class KCC(EnsembleBaseline):
     """K-means-based consensus clustering (KCC).
 
@@ -60,18 +59,10 @@ class KCC(EnsembleBaseline):
 
     Parameters
     ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
     utility : {"category", "entropy", "cosine", "l5", "l8"}, default="entropy"
         Measure of the agreement with a base clustering, see Notes.
     normalized : bool, default=False
         Whether the agreement with a base clustering is divided by the utility of this clustering with itself.
-    {n_init, max_iter, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, consensus_n_iter_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
 
     Notes
     -----
@@ -92,22 +83,12 @@ class KCC(EnsembleBaseline):
     ----------
     J. Wu, H. Liu, H. Xiong, J. Cao, J. Chen. "K-Means-Based Consensus Clustering: A Unified View". IEEE Transactions on
     Knowledge and Data Engineering 27 (1), 2015.
-
-    {estimator_example}
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
-    n_estimators: int = 20
-    base_clusters: tuple[int, int] = BASE_CLUSTERS
-    base_max_iter: int = 100
     utility: str = "entropy"
     normalized: bool = False
     n_init: int = 5
     max_iter: int = 20
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -142,22 +123,10 @@ def kcc(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         The clustering then adds nothing to the cost of the row.
-    {n_clusters, utility, normalized, n_init, max_iter, random_state, n_jobs}
-
-    {returned_labels, see_estimator, function_example}
     """
-    model = KCC(
-        n_clusters,
-        utility=utility,
-        normalized=normalized,
-        n_init=n_init,
-        max_iter=max_iter,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
-    return combine(model, base_labels)
+    return combine(KCC, **locals())
 
 
 class UtilityPoints(MembershipPoints):
@@ -177,7 +146,7 @@ class UtilityPoints(MembershipPoints):
             norms = [NORMS[utility](shares[span]) for span in self._spans]
             self._factors = [1 / norm if norm > 0 else 0.0 for norm in norms]
 
-    def means(self, sums: Sums, counts: Weights) -> Centers:  # noqa: ARG002
+    def means(self, sums: Sums, counts: Weights) -> Centers:
         """Return the shares of the rows of each cluster in the base clusters of each clustering."""
         shares = np.empty_like(sums)
         for span in self._spans:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
-
 import numpy as np
 
-from ultraspec.baselines._baseline import SpectralBaseline
-from ultraspec.baselines._docs import document
+from ultraspec.baselines._baseline import SpectralBaseline, estimator
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows
 from ultraspec.spectral.preprocess import Preprocessor
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class KMeansLite(SpectralBaseline):
     """k-means from random rows, the reference method of the paper.
 
@@ -24,18 +19,12 @@ class KMeansLite(SpectralBaseline):
     clustering. For clusters of other shapes use `ultraspec.USPEC`. `sklearn.cluster.KMeans` scores a little better
     because it starts from k-means++; this class is what the paper compares with.
 
-    Parameters
-    ----------
-    {n_clusters, n_init, max_iter, random_state, n_jobs, verbose}
-
     Attributes
     ----------
-    {labels_}
     cluster_centers_ : ndarray of shape (n_clusters, n_features), float64
         Centres that gave the labels.
     inertia_ : float
         Sum of squared distances of the rows to their centres.
-    {n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
 
     Notes
     -----
@@ -56,13 +45,8 @@ class KMeansLite(SpectralBaseline):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_init: int = 1
     max_iter: int = 100
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _cluster_prepared(
         self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine

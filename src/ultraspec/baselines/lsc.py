@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from ultraspec._checks import check_choice, check_integer, warn_user
+from ultraspec._checks import check_integer, warn_user
 from ultraspec._kernels.graph import reduce_pairs
-from ultraspec.baselines._baseline import SpectralBaseline
-from ultraspec.baselines._docs import document
+from ultraspec.baselines._baseline import SpectralBaseline, estimator
 from ultraspec.baselines._kmeans import draw_indices, lite_kmeans, to_dense
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
@@ -28,8 +27,7 @@ LEAST_EIGENVALUE = 1e-10
 SELECTION_ITERATIONS = 5  # of the k-means that selects landmarks, as in the authors' code
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class LSC(SpectralBaseline):
     """Landmark-based spectral clustering, LSC-K and LSC-R.
 
@@ -41,7 +39,6 @@ class LSC(SpectralBaseline):
 
     Parameters
     ----------
-    {n_clusters}
     selection : {"kmeans", "random"}, default="kmeans"
         How landmarks are selected. "kmeans" takes the centres of five k-means iterations on all rows (LSC-K), "random"
         takes random rows (LSC-R).
@@ -55,18 +52,15 @@ class LSC(SpectralBaseline):
         "distance" is the root of this mean.
     drop_first : bool, default=True
         Whether the first eigenvector is left out, as in the authors' code.
-    {n_init, max_iter, random_state, n_jobs, verbose}
 
     Attributes
     ----------
-    {labels_}
     landmarks_ : ndarray of shape (p, n_features), float64
         Landmarks.
     sigma_ : float
         Width of the Gaussian affinity.
     eigenvalues_ : ndarray, float64
         Eigenvalues that are used, descending. The first one, which is 1, is included unless `drop_first`.
-    {n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
 
     Notes
     -----
@@ -94,8 +88,6 @@ class LSC(SpectralBaseline):
     (200, 2)
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     selection: str = "kmeans"
     n_landmarks: int = 1000
     n_neighbors: int = 5
@@ -103,17 +95,12 @@ class LSC(SpectralBaseline):
     drop_first: bool = True
     n_init: int = 10
     max_iter: int = 100
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     _few_clusters = "no more rows differ in their weights on the landmarks."
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_integer("n_landmarks", self.n_landmarks, least=1, most=MOST_REPRESENTATIVES)
-        check_choice("selection", self.selection, ("kmeans", "random"))
-        check_choice("bandwidth", self.bandwidth, ("code", "distance"))
 
     def _cluster_prepared(
         self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine

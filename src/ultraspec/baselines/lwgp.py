@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -10,18 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
-from ultraspec.baselines._baseline import check_positive
+from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._docs import document
 from ultraspec.baselines._transfer_cut import cut_memberships
-from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
+from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.transfer_cut import check_columns
 
 LEAST_WEIGHT = 1e-15  # of a base cluster: with much less, its float32 eigenvectors would overflow
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class LWGP(EnsembleBaseline):
     """Locally weighted graph partitioning (LWGP).
 
@@ -32,17 +30,9 @@ class LWGP(EnsembleBaseline):
 
     Parameters
     ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
     theta : float, default=0.4
         How little the weight of a base cluster depends on the agreement of the other clusterings. Large values give all
         base clusters the same weight.
-    {n_init, max_iter, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, consensus_n_iter_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
 
     Notes
     -----
@@ -57,25 +47,11 @@ class LWGP(EnsembleBaseline):
     ----------
     D. Huang, C.-D. Wang, J.-H. Lai. "Locally Weighted Ensemble Clustering". IEEE Transactions on Cybernetics 48 (5),
     2018.
-
-    {estimator_example}
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
-    n_estimators: int = 20
-    base_clusters: tuple[int, int] = BASE_CLUSTERS
-    base_max_iter: int = 100
     theta: float = 0.4
     n_init: int = 3
     max_iter: int = 100
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive("theta", self.theta, "Values from 0.2 to 1 work best, large values weight all clusters equally.")
 
     def _combine(
         self, clusterings: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine
@@ -104,14 +80,10 @@ def lwgp(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         The row is then placed by the other clusterings. At most 20,000 clusters in all columns together.
-    {n_clusters, theta, n_init, max_iter, random_state, n_jobs}
-
-    {returned_labels, see_estimator, function_example}
     """
-    model = LWGP(n_clusters, theta=theta, n_init=n_init, max_iter=max_iter, random_state=random_state, n_jobs=n_jobs)
-    return combine(model, base_labels)
+    return combine(LWGP, **locals())
 
 
 def cluster_certainty(clusterings: BaseClusterings, theta: float, engine: ThreadEngine) -> npt.NDArray[np.float64]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse
 
-from ultraspec._checks import check_choice, check_number
-from ultraspec.baselines._baseline import SpectralBaseline, check_positive
-from ultraspec.baselines._docs import document
+from ultraspec._checks import check_number
+from ultraspec.baselines._baseline import SpectralBaseline, estimator
 from ultraspec.baselines._features import fill_rows, mean_distance, pair_squares, sum_over
 from ultraspec.baselines._kmeans import draw_indices, to_dense, unit_rows
 from ultraspec.cluster.kmeans import Clustering
@@ -27,8 +23,7 @@ Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.float32]
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class Nystrom(SpectralBaseline):
     """Spectral clustering by the Nystrom method, with orthogonal eigenvectors.
 
@@ -38,7 +33,6 @@ class Nystrom(SpectralBaseline):
 
     Parameters
     ----------
-    {n_clusters}
     n_landmarks : int, default=1000
         Number of rows in the sample. If X has fewer rows, all of them are used.
     sigma : float or None, default=None
@@ -46,16 +40,13 @@ class Nystrom(SpectralBaseline):
     rcond : float or None, default=None
         Eigenvalues of the affinity of the sample below this fraction of the largest are treated as zero. None uses the
         number of landmarks times the precision of float32, as the original does.
-    {assign_labels, n_init, max_iter, random_state, n_jobs, verbose}
 
     Attributes
     ----------
-    {labels_}
     sigma_ : float
         Width of the Gaussian affinity.
     eigenvalues_ : ndarray, float64
         Largest eigenvalues of the approximated N x N matrix, descending.
-    {n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
 
     Notes
     -----
@@ -84,23 +75,15 @@ class Nystrom(SpectralBaseline):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_landmarks: int = 1000
     sigma: float | None = None
     rcond: float | None = None
     assign_labels: str = "orthogonal"
     n_init: int = 10
     max_iter: int = 100
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("assign_labels", self.assign_labels, ("orthogonal", "kmeans"))
-        if self.sigma is not None:
-            check_positive("sigma", self.sigma, "It is the width of the affinity.")
         if self.rcond is not None:
             check_number("rcond", self.rcond, least=0.0)
 
@@ -130,17 +113,7 @@ class Nystrom(SpectralBaseline):
 
 
 class SampleAffinities:
-    """Gaussian affinities of rows to the sample.
-
-    Parameters
-    ----------
-    S : ndarray of shape (p, d), float32
-        Rows of the sample.
-    sigma : float
-        Width of the affinity.
-    sample : ndarray of shape (p,)
-        Indices of the rows of the sample, ascending.
-    """
+    """Gaussian affinities, of width `sigma`, of rows to the sample S (p, d), whose ascending indices are `sample`."""
 
     def __init__(self, S: Values, sigma: float, sample: npt.NDArray[np.int64]) -> None:
         self.sample = sample

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,12 @@ import scipy.sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._coassociation import PairSimilarity
 from ultraspec.baselines._docs import document
-from ultraspec.baselines._kernels.elite_neighbors import collect_elite, elite_thresholds
-from ultraspec.baselines._kernels.random_walks import take_step
+from ultraspec.baselines._kernels.ptgp import collect_elite, elite_thresholds, take_step
 from ultraspec.baselines._transfer_cut import cut_affinities
-from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
+from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.transfer_cut import check_columns
 from ultraspec.rows import Span, cut_span
@@ -30,8 +29,7 @@ COLUMN_BYTES = 2**27  # memory for all steps of the base clusters that are compu
 Floats = npt.NDArray[np.float32]
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class PTGP(EnsembleBaseline):
     """Probability trajectory based graph partitioning (PTGP).
 
@@ -41,19 +39,11 @@ class PTGP(EnsembleBaseline):
 
     Parameters
     ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
     n_neighbors : int or None, default=None
         Number of nearest groups of rows, ties included, that a walk can step to from each group. None uses half of the
         square root of the number of groups, but at most 20.
     n_steps : int or None, default=None
         Number of steps of the walks. None uses the default number of neighbours.
-    {n_init, max_iter, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, consensus_n_iter_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
 
     Notes
     -----
@@ -70,22 +60,12 @@ class PTGP(EnsembleBaseline):
     ----------
     D. Huang, J.-H. Lai, C.-D. Wang. "Robust Ensemble Clustering Using Probability Trajectories". IEEE Transactions on
     Knowledge and Data Engineering 28 (5), 2016.
-
-    {estimator_example}
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
-    n_estimators: int = 20
-    base_clusters: tuple[int, int] = BASE_CLUSTERS
-    base_max_iter: int = 100
     n_neighbors: int | None = None
     n_steps: int | None = None
     n_init: int = 3
     max_iter: int = 100
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _combine(
         self, clusterings: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine
@@ -118,11 +98,8 @@ def ptgp(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         Two rows are compared by the clusterings that assign both. At most 20,000 clusters in all columns together.
-    {n_clusters, n_neighbors, n_steps, n_init, max_iter, random_state, n_jobs}
-
-    {returned_labels, see_estimator}
 
     Examples
     --------
@@ -131,16 +108,7 @@ def ptgp(
     >>> (labels == labels[0]).tolist()
     [True, True, True, False, False, False]
     """
-    model = PTGP(
-        n_clusters,
-        n_neighbors=n_neighbors,
-        n_steps=n_steps,
-        n_init=n_init,
-        max_iter=max_iter,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
-    return combine(model, base_labels)
+    return combine(PTGP, **locals())
 
 
 def elite_neighbor_graph(

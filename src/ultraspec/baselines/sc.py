@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+import scipy.sparse.csgraph
+import scipy.sparse.linalg
 
-from ultraspec._checks import check_choice, warn_user
-from ultraspec.baselines._baseline import SpectralBaseline
-from ultraspec.baselines._docs import document
-from ultraspec.baselines._eigenvectors import leading_eigenvectors
+from ultraspec._checks import warn_user
+from ultraspec._kernels.lapack import largest_eigenpairs
+from ultraspec.baselines._baseline import SpectralBaseline, estimator
 from ultraspec.baselines._kmeans import unit_rows
 from ultraspec.baselines._neighbor_graph import neighbor_graph
 from ultraspec.cluster.kmeans import Clustering
@@ -18,9 +20,13 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows
 from ultraspec.spectral.preprocess import Preprocessor
 
+DENSE_ROWS = 600  # connected components up to this size are solved by LAPACK
+TINY_DEGREE = 1e-10
 
-@document()
-@dataclass(eq=False, repr=False)
+Floats = npt.NDArray[np.float64]
+
+
+@estimator
 class SC(SpectralBaseline):
     """Spectral clustering by normalised cuts of the graph of nearest neighbours.
 
@@ -29,13 +35,10 @@ class SC(SpectralBaseline):
     are connected components of their own, because each of them becomes a cluster, and its time grows with the square
     of the number of rows.
 
-    Parameters
-    ----------
-    {n_clusters, n_neighbors, assign_labels, n_init, max_iter, random_state, n_jobs, verbose}
-
     Attributes
     ----------
-    {labels_, neighbor_sigma_, n_clusters_, n_iter_, fit_profile_, n_features_in_, feature_names_in_}
+    sigma_ : float
+        Width of the Gaussian affinity: the mean distance of the rows to their nearest rows.
 
     Notes
     -----
@@ -62,19 +65,10 @@ class SC(SpectralBaseline):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_neighbors: int = 5
     assign_labels: str = "orthogonal"
     n_init: int = 10
     max_iter: int = 100
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("assign_labels", self.assign_labels, ("orthogonal", "kmeans"))
 
     def _cluster_prepared(
         self, rows: Rows, space: Preprocessor, k: int, random: np.random.Generator, engine: ThreadEngine
@@ -95,3 +89,57 @@ class SC(SpectralBaseline):
             clustering = self._label_embedding(unit_rows(V), k, random, engine)
         self.sigma_ = sigma * space.scale
         return clustering
+
+
+def leading_eigenvectors(W: Any, k: int, random: np.random.Generator) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Return `k` leading eigenvectors of D^-1/2 W D^-1/2, and the sizes of the connected components, largest first.
+
+    Every connected component has the eigenvalue 1, with the eigenvector D^1/2 1 on its nodes. An iterative solver finds
+    such repeated eigenvalues badly, so it is used only for the other eigenvalues, component by component. If there are
+    more than `k` components, the largest are used, and the rows of the others are zero.
+    """
+    roots = np.sqrt(np.asarray(W.sum(axis=1)).ravel() + TINY_DEGREE)
+    S = scipy.sparse.diags_array(1.0 / roots) @ W @ scipy.sparse.diags_array(1.0 / roots)
+    n_components, component = scipy.sparse.csgraph.connected_components(W, directed=False)
+    sizes = np.bincount(component)
+    order = np.argsort(-sizes, kind="stable")
+    V = np.zeros((len(roots), k))
+    for column, c in enumerate(order[:k]):
+        inside = component == c
+        V[inside, column] = roots[inside] / np.linalg.norm(roots[inside])
+    pairs: list[tuple[float, npt.NDArray[np.intp], Floats]] = []
+    missing = k - n_components
+    if missing > 0:
+        for column, c in enumerate(order):
+            if sizes[c] == 1:
+                continue
+            inside = np.flatnonzero(component == c)
+            part = S if n_components == 1 else S[inside][:, inside]
+            values, vectors = _eigenpairs_below_one(part.tocsr(), V[inside, column], missing, random)
+            pairs += [(value, inside, vectors[:, j]) for j, value in enumerate(values)]
+        pairs.sort(key=lambda pair: -pair[0])
+    for column, (_, inside, vector) in enumerate(pairs[:missing], start=n_components):
+        V[inside, column] = vector * np.sign(vector[np.abs(vector).argmax()])
+    return V, sizes[order]
+
+
+def _eigenpairs_below_one(S: Any, first: Floats, m: int, random: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return the `m` largest eigenvalues of a connected component below 1, descending, and their eigenvectors.
+
+    There are fewer if the component is small. The eigenvector `first` of the eigenvalue 1 is deflated: subtracting
+    2 f f' makes its eigenvalue -1, the smallest possible.
+    """
+    n = S.shape[0]
+    m = min(m, n - 1)
+    if n <= max(DENSE_ROWS, 4 * m):
+        values, vectors = largest_eigenpairs(S.toarray() - 2.0 * np.outer(first, first), m)
+        return values[::-1], vectors[:, ::-1]
+    deflated = scipy.sparse.linalg.LinearOperator(
+        S.shape, matvec=lambda x: S @ x.ravel() - first * (2.0 * (first @ x.ravel())), dtype=np.float64
+    )
+    start = random.standard_normal(n)
+    start -= first * (first @ start)
+    options = {"ncv": min(n - 1, max(4 * m, 40)), "tol": 1e-8, "maxiter": 100 * n}
+    values, vectors = scipy.sparse.linalg.eigsh(deflated, m, which="LA", v0=start, **options)
+    descending = np.argsort(-values, kind="stable")
+    return values[descending], vectors[:, descending]

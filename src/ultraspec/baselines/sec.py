@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._docs import document
 from ultraspec.baselines._membership_kmeans import MembershipPoints, membership_kmeans
-from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
-from ultraspec.cluster.points import Centers, Sums, Weights
+from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
+from ultraspec.cluster.points import Centers
 from ultraspec.engines.threads import ThreadEngine
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class SEC(EnsembleBaseline):
     """Spectral ensemble clustering (SEC).
 
     Clusters the rows many times by k-means and searches for normalised cuts of the co-association matrix, by a weighted
     k-means on the base clusters of the rows. Prefer `ultraspec.USENC`: it is as fast, and its eigenvectors avoid the
     poor local optima in which the random starts of SEC end. Use SEC for comparison.
-
-    Parameters
-    ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
-    {n_init, max_iter, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, consensus_n_iter_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
 
     Notes
     -----
@@ -48,20 +36,10 @@ class SEC(EnsembleBaseline):
     References
     ----------
     H. Liu, T. Liu, J. Wu, D. Tao, Y. Fu. "Spectral Ensemble Clustering". KDD 2015.
-
-    {estimator_example}
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
-    n_estimators: int = 20
-    base_clusters: tuple[int, int] = BASE_CLUSTERS
-    base_max_iter: int = 100
     n_init: int = 20
     max_iter: int = 100
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _combine(
         self, clusterings: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine
@@ -87,14 +65,10 @@ def sec(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         The row is then placed by the other clusterings.
-    {n_clusters, n_init, max_iter, random_state, n_jobs}
-
-    {returned_labels, see_estimator, function_example}
     """
-    model = SEC(n_clusters, n_init=n_init, max_iter=max_iter, random_state=random_state, n_jobs=n_jobs)
-    return combine(model, base_labels)
+    return combine(SEC, **locals())
 
 
 class DegreePoints(MembershipPoints):
@@ -102,7 +76,7 @@ class DegreePoints(MembershipPoints):
 
     Normalised cuts of B B' are k-means of the rows b(x) / w(x) with the weights w(x) = b(x).sum_y b(y), see
     `ultraspec.baselines._kmeans.WeightedPoints`. Degrees are divided by their mean: this changes no label and brings
-    the points close to 1, for float32.
+    the points close to 1, for float32. The weighted sum of b / w, of which means are taken, is the sum of b.
     """
 
     def __init__(self, clusterings: BaseClusterings) -> None:
@@ -122,10 +96,6 @@ class DegreePoints(MembershipPoints):
     def take(self, indices: npt.NDArray[np.int64]) -> Centers:
         """Return dense points at `indices`."""
         return super().take(indices) * self._scales[indices, None]
-
-    def means(self, sums: Sums, counts: Weights) -> Centers:
-        """Divide the sums of the rows b by the sums of the weights: the weighted sum of b / w is the sum of b."""
-        return (sums / np.where(counts > 0, counts, 1)[:, None]).astype(np.float32)
 
     def costs(self, centers: Centers) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the terms of |c - b / w|^2 = |c|^2 - 2 c.b / w + |b|^2 / w^2 that depend on the centre."""

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import InvalidParameter, check_choice, check_number
+from ultraspec._checks import InvalidParameter, check_number
 from ultraspec.baselines._base_clusterings import BaseClusterings, ConsensusLabels, Labels
+from ultraspec.baselines._baseline import estimator
 from ultraspec.baselines._coassociation import link_microclusters
 from ultraspec.baselines._docs import document
-from ultraspec.baselines.ensemble_baseline import BASE_CLUSTERS, EnsembleBaseline, combine
-from ultraspec.cluster.linkage import METHODS
+from ultraspec.baselines.ensemble_baseline import EnsembleBaseline, combine
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.transfer_cut import check_columns
 
 
-@document()
-@dataclass(eq=False, repr=False)
+@estimator
 class WCT(EnsembleBaseline):
     """Ensemble clustering by weighted connected triples (WCT).
 
@@ -30,16 +28,8 @@ class WCT(EnsembleBaseline):
 
     Parameters
     ----------
-    {n_clusters, n_estimators, base_clusters, base_max_iter}
     decay : float, default=0.8
         Similarity of two rows in the most similar pair of clusters of one clustering, from 0 (which is EAC) to 1.
-    {linkage, max_pairs_bytes, random_state, n_jobs, verbose}
-
-    Attributes
-    ----------
-    {labels_, base_labels_, n_clusters_, fit_profile_, n_features_in_, feature_names_in_}
-
-    {see_function}
 
     Notes
     -----
@@ -56,35 +46,20 @@ class WCT(EnsembleBaseline):
     ----------
     N. Iam-On, T. Boongoen, S. Garrett, C. Price. "A Link-Based Approach to the Cluster Ensemble Problem". IEEE
     Transactions on Pattern Analysis and Machine Intelligence 33 (12), 2011.
-
-    {estimator_example}
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
-    n_estimators: int = 20
-    base_clusters: tuple[int, int] = BASE_CLUSTERS
-    base_max_iter: int = 100
     decay: float = 0.8
     linkage: str = "average"
     max_pairs_bytes: int | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("decay", self.decay, least=0.0)
         if self.decay > 1:
             raise InvalidParameter("decay", self.decay, "a number from 0 to 1")
-        check_choice("linkage", self.linkage, tuple(METHODS))
 
     def _combine(
-        self,
-        clusterings: BaseClusterings,
-        k: int,
-        seed: np.random.SeedSequence,  # noqa: ARG002
-        engine: ThreadEngine,
+        self, clusterings: BaseClusterings, k: int, seed: np.random.SeedSequence, engine: ThreadEngine
     ) -> ConsensusLabels:
         check_columns(clusterings.n_columns, 1)
         similarity = cluster_similarity(clusterings, float(self.decay), engine)
@@ -111,21 +86,12 @@ def wct(
 
     Parameters
     ----------
-    {base_labels}
+    base_labels : ...
         Two rows are compared by the clusterings that assign both. At most 20,000 clusters in all columns together.
-    {n_clusters, decay, linkage, max_pairs_bytes, unused_random_state, n_jobs}
-
-    {returned_labels, memory_error, see_estimator, function_example}
+    random_state : Ignored
+        Not used, because the method is deterministic. Present for a uniform interface.
     """
-    model = WCT(
-        n_clusters,
-        decay=decay,
-        linkage=linkage,
-        max_pairs_bytes=max_pairs_bytes,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
-    return combine(model, base_labels)
+    return combine(WCT, **locals())
 
 
 def cluster_similarity(clusterings: BaseClusterings, decay: float, engine: ThreadEngine) -> npt.NDArray[np.float64]:

@@ -20,12 +20,7 @@ FULL = {errno.ENOSPC, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.E
 
 
 class CommandLineNotation(Notation):
-    """How messages write parameters on the command line: as options.
-
-    Parameters
-    ----------
-    data : str or Path
-        The file with the rows.
+    """How messages write parameters on the command line: as options. `data` is the file with the rows.
 
     Examples
     --------

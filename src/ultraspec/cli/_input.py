@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from ultraspec.cli._options import format_names
+from ultraspec.cli._options import INPUT, Data, format_names, option, parse_delimiter, parse_names
+from ultraspec.cli._parameters import parameters_of
 from ultraspec.cli._screen import Screen
 
 if TYPE_CHECKING:
     from ultraspec.rows import Rows
 
 
+def file_option(name: str, default: str, metavar: str = "", **more: Any) -> Any:
+    """Build the option for a parameter of `open_rows`; its help is the first sentence of the docstring."""
+    parameter = parameters_of("open_rows")[name]
+    return option(" ".join([*parameter.flags, metavar]), INPUT, parameter.help, default, **more)
+
+
+DELIMITER = file_option("delimiter", "','; 'tab' (a tab) in .tsv files", "CHARACTER", parser=parse_delimiter)
+
+
 @dataclass(frozen=True)
 class DataFile:
     """Path of the rows, and the options that say how to read them."""
 
-    path: Path
-    columns: Sequence[str] | None = None
-    array: str | None = None
-    header: bool | None = None
-    delimiter: str | None = None
-    decimal: str | None = None
-    described: Sequence[str] | None = None
+    path: Data
+    columns: Annotated[Any, file_option("columns", "all", "A,B,C", parser=parse_names)] = None
+    array: Annotated[str | None, file_option("array", "the only 2-d array", "NAME")] = None
+    header: Annotated[bool | None, file_option("header", "detected")] = None
+    delimiter: Annotated[Any, DELIMITER] = None
+    decimal: Annotated[str | None, file_option("decimal", "'.'", "CHARACTER")] = None
+    described = None  # names of columns that the report describes; no field, because not all commands have the option
+
+    def describing(self, names: Sequence[str] | None) -> DataFile:
+        """Return this file with columns that the report describes but that are not clustered."""
+        other = copy.copy(self)
+        object.__setattr__(other, "described", names)
+        return other
 
     def check(self) -> None:
         """Raise if the file is missing or of an unknown type, before slow imports."""
@@ -34,14 +50,9 @@ class DataFile:
         find_format(self.path)
 
     def open(self, screen: Screen, fitted: Sequence[str] | None = None) -> Rows:
-        """Open the rows.
+        """Open the rows; show the progress for files that are slow to open.
 
-        Parameters
-        ----------
-        screen : Screen
-            Shows the progress for files that are slow to open.
-        fitted : list of str, optional
-            Feature names of a model, which select the columns of a table unless the user chose some.
+        The feature names of a `fitted` model select the columns of a table unless the user chose some.
         """
         from ultraspec.rows import find_format
 

@@ -53,13 +53,7 @@ def split_blocks(*columns: Any) -> Iterator[tuple[npt.NDArray[Any], ...]]:
 
 
 class ClusterSizes:
-    """Numbers of rows per cluster, counted while blocks of labels pass through.
-
-    Parameters
-    ----------
-    n_clusters : int
-        Number of clusters.
-    """
+    """Numbers of rows per cluster, counted while blocks of labels pass through."""
 
     def __init__(self, n_clusters: int) -> None:
         self.counts = np.zeros(n_clusters, dtype=np.int64)

@@ -1,6 +1,7 @@
 """Options of the commands, and the conversion of what users write to values.
 
-The options for the parameters of the estimators are in `ultraspec.cli._parameters`.
+The options for the parameters of the estimators are in `ultraspec.cli._parameters`, those of `open_rows` in
+`ultraspec.cli._input`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,21 @@ PANELS = (None, METHOD, ENSEMBLE, INPUT, OUTPUT, RUN)  # in the order of the hel
 MOST_DIGITS = 60
 
 
-def option(*names: str, panel: str, help: str, default: str | None = None, **more: Any) -> Any:
-    """Build a typer option in one of the panels of the help; `default` is only shown."""
+def option(usage: str, panel: str, help: str, default: str | None = None, **more: Any) -> Any:
+    """Build a typer option in one of the panels of the help; `default` is only shown.
+
+    The usage has the names of the option and the placeholder of its value, if it has one: "-o --output FILE".
+    """
     if default is not None:
         help += f" \\[default: {default}]"  # a bracket without a backslash would start a tag of rich
-    return typer.Option(*names, rich_help_panel=panel, help=help, show_default=False, **more)
+    names = [word for word in usage.split() if word.startswith("-")]
+    metavar = next((word for word in usage.split() if word not in names), None)
+    return typer.Option(*names, metavar=metavar, rich_help_panel=panel, help=help, show_default=False, **more)
+
+
+def argument(metavar: str, help: str, **more: Any) -> Any:
+    """Build a typer argument."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
 
 
 def parse_integer(text: str | int, strings: Sequence[str] = ()) -> int:
@@ -114,117 +125,49 @@ def check_least(name: str, value: int | None, least: int) -> None:
 
 Data = Annotated[
     Path,
-    typer.Argument(
-        metavar="DATA",
-        help="File with the rows: .npy, .npz, .csv, .tsv, .parquet (or a folder of Parquet files), .h5 or .zarr.",
-        show_default=False,
+    argument(
+        "DATA", "File with the rows: .npy, .npz, .csv, .tsv, .parquet (or a folder of Parquet files), .h5 or .zarr."
     ),
 ]
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="Model file, written by `fit --model`.", show_default=False)
-]
-Columns = Annotated[
-    Any,
-    option(
-        "--columns",
-        panel=INPUT,
-        metavar="A,B,C",
-        parser=parse_names,
-        help="Columns to read: names, or numbers if the file has no names.",
-        default="all",
-    ),
-]
-Array = Annotated[
-    str | None,
-    option(
-        "--array",
-        panel=INPUT,
-        metavar="NAME",
-        help="Array to read from an .npz, HDF5 or Zarr file.",
-        default="the only 2-d array",
-    ),
-]
-Header = Annotated[
-    bool | None,
-    option(
-        "--header/--no-header",
-        panel=INPUT,
-        help="Whether the first line of a CSV file holds the column names.",
-        default="detected",
-    ),
-]
-Delimiter = Annotated[
-    Any,
-    option(
-        "--delimiter",
-        panel=INPUT,
-        metavar="CHARACTER",
-        parser=parse_delimiter,
-        help="Character between the values of a CSV file; 'tab' for a tab.",
-        default="','; in .tsv files a tab",
-    ),
-]
-DecimalCharacter = Annotated[
-    str | None,
-    option("--decimal", panel=INPUT, metavar="CHARACTER", help="Decimal character of a CSV file.", default="'.'"),
-]
+Model = Annotated[Path, argument("MODEL", "Model file, written by `fit --model`.")]
 Scale = Annotated[
     str,
     option(
-        "--scale",
-        panel=INPUT,
-        metavar="NAME",
+        "--scale NAME",
+        INPUT,
+        "'standard' scales each column to mean 0 and variance 1; `predict` then scales new rows in the same way.",
+        "none",
         autocompletion=lambda: ["none", "standard"],
-        help="'standard' scales each column to mean 0 and variance 1; `predict` then scales new rows in the same way.",
-        default="none",
     ),
 ]
 
 LABEL_FORMATS = "File for the labels: .parquet, .csv, .npy or .npz."
-Labels = Annotated[Path | None, option("-o", "--output", panel=OUTPUT, metavar="FILE", help=LABEL_FORMATS)]
-RequiredLabels = Annotated[Path, option("-o", "--output", panel=OUTPUT, metavar="FILE", help=LABEL_FORMATS)]
-ModelOut = Annotated[
-    Path | None, option("--model", panel=OUTPUT, metavar="FILE", help="Model file, for `predict` and `report`.")
-]
+Labels = Annotated[Path | None, option("-o --output FILE", OUTPUT, LABEL_FORMATS)]
+RequiredLabels = Annotated[Path, option("-o --output FILE", OUTPUT, LABEL_FORMATS)]
+ModelOut = Annotated[Path | None, option("--model FILE", OUTPUT, "Model file, for `predict` and `report`.")]
 PAGE = "Report on the clusters: one .html page."
-ReportOut = Annotated[Path | None, option("--report", panel=OUTPUT, metavar="FILE", help=PAGE)]
-RequiredReport = Annotated[Path, option("-o", "--output", panel=OUTPUT, metavar="FILE", help=PAGE)]
+ReportOut = Annotated[Path | None, option("--report FILE", OUTPUT, PAGE)]
+RequiredReport = Annotated[Path, option("-o --output FILE", OUTPUT, PAGE)]
 Describe = Annotated[
     Any,
     option(
-        "--describe",
-        panel=OUTPUT,
-        metavar="A,B,C",
+        "--describe A,B,C",
+        OUTPUT,
+        "Columns that the report describes but that are not clustered: numbers, categories or texts.",
         parser=parse_names,
-        help="Columns that the report describes but that are not clustered: numbers, categories or texts.",
     ),
 ]
-CutFile = Annotated[
-    Path | None,
-    option("--cut", panel=INPUT, metavar="FILE", help="Clusters that were chosen in a report: its cut.json."),
-]
-Force = Annotated[bool, option("--force", panel=OUTPUT, help="Replace existing files.")]
-Json = Annotated[bool, option("--json", panel=OUTPUT, help="Print the result as one JSON object.")]
-Quiet = Annotated[bool, option("-q", "--quiet", panel=OUTPUT, help="Show no progress.")]
+CutFile = Annotated[Path | None, option("--cut FILE", INPUT, "Clusters that were chosen in a report: its cut.json.")]
+Force = Annotated[bool, option("--force", OUTPUT, "Replace existing files.")]
+Json = Annotated[bool, option("--json", OUTPUT, "Print the result as one JSON object.")]
+Quiet = Annotated[bool, option("-q --quiet", OUTPUT, "Show no progress.")]
 
-Ensemble = Annotated[
-    bool,
-    option("--ensemble", panel=ENSEMBLE, help="Use U-SENC: combine many clusterings of the rows into one."),
-]
+Ensemble = Annotated[bool, option("--ensemble", ENSEMBLE, "Use U-SENC: combine many clusterings of the rows into one.")]
 FixedSeed = Annotated[
-    int,
-    option(
-        "--seed",
-        "--random-state",
-        panel=RUN,
-        metavar="N",
-        parser=parse_integer,
-        help="Seed of the data and of the clustering.",
-        default="0",
-    ),
+    int, option("--seed --random-state N", RUN, "Seed of the data and of the clustering.", "0", parser=parse_integer)
 ]
 
 
 def rows_option(default: str) -> Any:
     """Build the option --rows."""
-    return option("--rows", panel=RUN, metavar="N", parser=parse_integer, help="Number of rows.", default=default)
+    return option("--rows N", RUN, "Number of rows.", default, parser=parse_integer)

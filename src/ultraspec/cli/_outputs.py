@@ -14,7 +14,7 @@ from ultraspec.cli._screen import format_bytes
 LEFT_FREE = 2**26  # bytes that stay free on a disk; for small files a twentieth of their size
 TEXT_BYTES = {"label": 4, "confidence": 11}  # of a value in a CSV file, about, with its delimiter
 TABLES = (".parquet", ".pq", ".csv")
-ARRAYS = (".npy", ".npz")
+LABELS = (*TABLES, ".npy", ".npz")
 PAGES = (".html", ".htm")
 
 # Bytes in a file per byte in memory, about: numbers take more space as text, and slightly more in a table.
@@ -27,7 +27,7 @@ def check_fit_outputs(
     """Check the outputs of `fit`; return their real paths by option."""
     if model is not None:
         check_installed("safetensors", "--model")
-    outputs = {"-o": (labels, TABLES + ARRAYS), "--model": (model, ()), "--report": (report, PAGES)}
+    outputs = {"-o": (labels, LABELS), "--model": (model, ()), "--report": (report, PAGES)}
     return check_outputs(outputs, [data], force=force)
 
 
@@ -39,11 +39,6 @@ def check_demo_report(report: Path | None, *, force: bool) -> Path:
 
         force = is_page(path)
     return check_outputs({"--report": (path, PAGES)}, [], force=force)["--report"]
-
-
-def check_labels(labels: Path, inputs: Iterable[Path], *, force: bool) -> Path:
-    """Check the output of `predict`; return its real path."""
-    return check_outputs({"-o": (labels, TABLES + ARRAYS)}, inputs, force=force)["-o"]
 
 
 def check_model(path: Path) -> None:
@@ -58,14 +53,8 @@ def check_outputs(
 ) -> dict[str, Path]:
     """Raise unless every output can be written; return their real paths by option.
 
-    Parameters
-    ----------
-    outputs : dict
-        Path (or None) and allowed suffixes (empty: any) by option.
-    inputs : iterable of Path
-        Files that are read and therefore must not be replaced.
-    force : bool
-        Whether existing files may be replaced.
+    `outputs` has paths (or None) and allowed suffixes (empty: any) by option. Existing files may be replaced with
+    `force`, but `inputs`, which are read, must not be.
     """
     checked: dict[str, Path] = {}
     read = {os.path.realpath(path.expanduser()) for path in inputs}

@@ -1,4 +1,4 @@
-"""Options for the parameters of the estimators, generated from their signatures and docstrings.
+"""Options for the parameters of the estimators and of `open_rows`, from their signatures and docstrings.
 
 Both are read from the source files: importing the estimators takes longer than showing a help page.
 """
@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from importlib import resources
 from typing import Annotated, Any, TypeVar
 
@@ -26,31 +26,21 @@ IN_PANEL = {"checkpoint": RUN, "random_state": RUN, "n_jobs": RUN}
 IF_NONE = {"random_state": "a new seed, which is printed", "n_jobs": "all cores", "graph_rows": "all rows"}
 NONE = "none"  # how None is written, where it is not the default
 
+HOMES = {"USPEC": "uspec.py", "USENC": "usenc.py", "open_rows": "_input.py"}
+
 ENTRY = re.compile(r"^(\w+) : (.+?)(?:, default=(.+))?\n((?: {4}.*\n?)+)", re.MULTILINE)  # of a numpydoc section
 
-F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of an estimator.
+    """A parameter, as the docstring of an estimator or function describes it."""
 
-    Parameters
-    ----------
-    name : str
-        Name in Python.
-    type : str
-        Type according to the docstring.
-    default : object
-        Default value according to the docstring.
-    summary : str
-        First sentence of the description.
-    """
-
-    name: str
-    type: str = "str"
-    default: Any = None
-    summary: str = ""
+    name: str  #: name in Python
+    type: str = "str"  #: type
+    default: Any = None  #: default value
+    summary: str = ""  #: first sentence of the description
 
     @property
     def strings(self) -> list[str]:
@@ -122,12 +112,13 @@ class Parameter:
 
     def option(self, panel: str) -> Any:
         """Build the typer option."""
-        more: dict[str, Any] = {"metavar": self.metavar}
+        more: dict[str, Any] = {}
         if "bool" not in self.kinds:
             more["parser"] = self.parse
         if self.strings:
             more["autocompletion"] = lambda: self.strings
-        return option(*self.flags, panel=panel, help=self.help, default=self.shown_default, **more)
+        usage = " ".join([*self.flags, self.metavar or ""])
+        return option(usage, panel, self.help, self.shown_default, **more)
 
 
 def option_name(parameter: str) -> str:
@@ -152,47 +143,62 @@ def format_value(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
-def read_parameters(source: str, estimator: str) -> dict[str, Parameter]:
-    """Read the parameters of a class from the source of its module.
-
-    Parameters
-    ----------
-    source : str
-        Text of the module.
-    estimator : str
-        Name of the class, which has a numpydoc docstring and an ``__init__``.
-
-    Returns
-    -------
-    dict of str to Parameter
-        In the order of the signature.
-    """
-    body = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == estimator)
-    entries = {entry[0]: entry[1:] for entry in ENTRY.findall(ast.get_docstring(body) or "")}
-    init = next(node for node in body.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
+def read_parameters(source: str, name: str) -> dict[str, Parameter]:
+    """Read the parameters of a function or class with a numpydoc docstring from the source of its module, in order."""
+    found: Any = next(node for node in ast.parse(source).body if getattr(node, "name", None) == name)
+    entries = {entry[0]: entry[1:] for entry in ENTRY.findall(ast.get_docstring(found) or "")}
+    if isinstance(found, ast.ClassDef):
+        found = next(node for node in found.body if getattr(node, "name", None) == "__init__")
     parameters = {}
-    for name in (argument.arg for argument in (*init.args.args[1:], *init.args.kwonlyargs)):
-        kind, default, description = entries.get(name, ("str", "", ""))
-        sentence = re.split(r"(?<=\.) ", " ".join(description.split()))[0]
-        parameters[name] = Parameter(name, kind, ast.literal_eval(default or "None"), sentence)
+    for argument in (argument.arg for argument in (*found.args.args, *found.args.kwonlyargs)):
+        if argument != "self":
+            kind, default, description = entries.get(argument, ("str", "", ""))
+            sentence = re.split(r"(?<=\.) ", " ".join(description.split()))[0]
+            parameters[argument] = Parameter(argument, kind, ast.literal_eval(default or "None"), sentence)
     return parameters
 
 
 @functools.cache
-def parameters_of(estimator: str) -> dict[str, Parameter]:
-    """Return the parameters of USPEC or USENC that have options, without importing the class."""
-    source = resources.files("ultraspec").joinpath(f"{estimator.lower()}.py").read_text(encoding="utf-8")
-    parameters = read_parameters(source, estimator)
+def parameters_of(name: str) -> dict[str, Parameter]:
+    """Return the parameters of USPEC, USENC or `open_rows` that have options, without importing anything."""
+    source = resources.files("ultraspec").joinpath(HOMES[name]).read_text(encoding="utf-8")
+    parameters = read_parameters(source, name)
     return {name: parameter for name, parameter in parameters.items() if name not in HIDDEN}
 
 
-def with_estimator_options(command: F) -> F:
-    """Let typer see an option for each parameter of the estimators where `command` takes ``**parameters``."""
-    fields = [
-        field.replace(kind=field.KEYWORD_ONLY)
-        for field in inspect.signature(command, eval_str=True).parameters.values()
-        if field.kind is not field.VAR_KEYWORD
-    ]
+def deferred(command: Callable[..., T]) -> Callable[..., Callable[[], T]]:
+    """Return a function for typer that parses the options of a command and returns the work, to be done later.
+
+    Where the command has a parameter that is a dataclass, typer sees an option for each of its fields. Where it takes
+    ``**parameters``, typer sees an option for each parameter of the estimators.
+    """
+    fields: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        kind: Any = parameter.annotation
+        if isinstance(kind, type) and is_dataclass(kind):
+            groups[parameter.name] = kind
+            fields += inspect.signature(kind, eval_str=True).parameters.values()
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            fields += _estimator_options()
+            fields.sort(key=lambda field: PANELS.index(field.annotation.__metadata__[0].rich_help_panel))
+        else:
+            fields.append(parameter)
+
+    @functools.wraps(command)
+    def parse(**values: Any) -> Callable[[], T]:
+        for name, group in groups.items():
+            values[name] = group(**{field: values.pop(field) for field in inspect.signature(group).parameters})
+        return functools.partial(command, **values)
+
+    options = [field.replace(kind=field.KEYWORD_ONLY) for field in fields]
+    parse.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    return parse
+
+
+def _estimator_options() -> list[inspect.Parameter]:
+    """Return an option for each parameter of the estimators."""
+    fields = []
     shared = parameters_of("USPEC")
     for name, parameter in {**parameters_of("USENC"), **shared}.items():
         panel = IN_PANEL.get(name, METHOD if name in shared else ENSEMBLE)
@@ -200,9 +206,7 @@ def with_estimator_options(command: F) -> F:
         annotation: Any = Annotated[bool | None, made] if "bool" in parameter.kinds else Annotated[Any, made]
         default = inspect.Parameter.empty if name in REQUIRED else None
         fields.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
-    fields.sort(key=lambda field: PANELS.index(field.annotation.__metadata__[0].rich_help_panel))
-    command.__signature__ = inspect.Signature(fields)  # type: ignore[attr-defined]
-    return command
+    return fields
 
 
 def stray_options(parameters: dict[str, Any], ensemble: bool) -> list[str]:

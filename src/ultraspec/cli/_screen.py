@@ -15,15 +15,7 @@ PARTS = 1000  # of a file, that the bar moves by
 
 
 class Screen:
-    """Where a command shows its progress and its result.
-
-    Parameters
-    ----------
-    as_json : bool
-        Print results as one JSON object.
-    quiet : bool
-        Show no progress.
-    """
+    """Where a command shows its progress, unless `quiet`, and its result, on request as one JSON object."""
 
     def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
         self._json = as_json

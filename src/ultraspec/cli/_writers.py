@@ -31,18 +31,9 @@ GROUP_ROWS = 2**20  # of a row group in a Parquet file
 def write_columns(path: Path, n_rows: int, types: Types, blocks: Iterable[tuple[Array, ...]], *, force: bool) -> None:
     """Write a file of columns; if that fails, no file is left.
 
-    Parameters
-    ----------
-    path : Path
-        The file. Its suffix is the format. A .npy file gets the first column only.
-    n_rows : int
-        Number of rows in all blocks.
-    types : dict of str to dtype
-        Types of the columns, by name.
-    blocks : iterable of tuples of ndarray
-        All columns of a block of rows.
-    force : bool
-        Whether an existing file may be replaced.
+    The suffix is the format; a .npy file gets the first column only. `types` are those of the columns, by name. Each of
+    the `blocks` has all columns of some rows; together they have `n_rows` rows. With `force`, an existing
+    file is replaced.
     """
 
     def fill(file: BinaryIO) -> None:
@@ -58,20 +49,9 @@ def write_columns(path: Path, n_rows: int, types: Types, blocks: Iterable[tuple[
 def open_writer(
     path: Path, file: BinaryIO, n_rows: int, types: Types, *, matrix: bool = False
 ) -> Iterator[Callable[..., None]]:
-    """Yield a function that appends a block of columns to an open file.
+    """Yield a function that appends a block of columns to an open file, which will be named `path`.
 
-    Parameters
-    ----------
-    path : Path
-        The name that the file will have.
-    file : file
-        The file.
-    n_rows : int
-        Number of rows in all blocks.
-    types : dict of str to dtype
-        Types of the columns, by name.
-    matrix : bool, default=False
-        Whether a .npy file gets all columns, as a 2-d array.
+    If `matrix`, a .npy file gets all columns, as a 2-d array. See `write_columns`.
     """
     suffix = path.suffix.lower()
     with naming_output(path):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ultraspec.cli._errors import naming_output
+from ultraspec.cli._reproduce import Request
 from ultraspec.cli._screen import Screen, print_message
 from ultraspec.engines.progress import format_duration
 from ultraspec.reproduce import markdown, page, store
@@ -20,35 +20,6 @@ from ultraspec.reproduce.store import Record, Store, run_of
 from ultraspec.reproduce.summary import Summary
 from ultraspec.reproduce.time_estimate import TimeEstimate
 from ultraspec.storage.atomic import write_atomically
-
-FILES = {"store": "runs.jsonl", "tables": "tables.md", "page": "page.html"}
-
-
-@dataclass(frozen=True)
-class Request:
-    """The values of the options."""
-
-    tables: list[str]
-    folder: Path
-    cache: Path | None
-    runs: int
-    scale: float
-    datasets: list[str] | None
-    methods: list[str] | None
-    custom_methods: list[str]
-    custom_datasets: list[str]
-    jobs: int
-    threads: int | None
-    memory_limit: int | None
-    time_limit: float | None
-    stop_after: float | None
-    resume: bool
-    draw_only: bool
-
-    @property
-    def files(self) -> dict[str, Path]:
-        """Files to write, by what they hold."""
-        return {name: self.folder / file for name, file in FILES.items()}
 
 
 @dataclass(frozen=True)
@@ -75,7 +46,7 @@ def run(request: Request, screen: Screen) -> int:
     """Run what is asked for and not done yet, then write tables and page; return the exit code."""
     experiment = read_request(request)
     memory = request.memory_limit if request.memory_limit is not None else default_memory_limit(request.jobs)
-    limits = Limits(memory, request.time_limit)
+    limits = Limits(memory, request.time_limit or None)
     plan = experiment.plan()
     path = request.files["store"]
     if request.draw_only and not path.exists():
@@ -162,8 +133,8 @@ def total_failures(summary: Summary, experiment: Experiment) -> list[str]:
 
 def read_request(request: Request) -> Experiment:
     """Return the experiment that options describe; raise, before anything is written, if they are invalid."""
-    custom_methods = [custom_method(text) for text in request.custom_methods]
-    custom_datasets = [custom_dataset(text) for text in request.custom_datasets]
+    custom_methods = [custom_method(text) for text in request.custom_methods or ()]
+    custom_datasets = [custom_dataset(text) for text in request.custom_datasets or ()]
     cache = request.cache if request.cache is not None else request.folder / "cache"
     return Experiment(
         tables=choose_tables(request.tables),

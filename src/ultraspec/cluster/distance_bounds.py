@@ -24,15 +24,9 @@ Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class ProjectionBound:
-    """Projection of rows whose distances are lower bounds of the true distances.
+    """Projection of rows whose distances are lower bounds of the true distances."""
 
-    Attributes
-    ----------
-    basis : ndarray of shape (d, q), float32, or None
-        Orthonormal directions. None: rows are their own projections.
-    """
-
-    basis: Array | None = None
+    basis: Array | None = None  #: (d, q): orthonormal directions; None: rows are their own projections
 
     @classmethod
     def fit(cls, points: Array) -> ProjectionBound:

@@ -23,56 +23,26 @@ SUMS_VALUES = 2**24  # values in the sums of all partial results together, unles
 
 @dataclass
 class Clustering:
-    """Result of k-means.
+    """Result of k-means."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_rows,), int32
-        Index of the nearest of `centers`.
-    centers : ndarray of shape (k, d), float32
-        The centres that gave the labels.
-    means : ndarray of shape (k, d), float32
-        Means of the rows with each label: the centres of the next iteration.
-    counts : ndarray of shape (k,), float64
-        Number of rows, or their weight, per cluster; 0 for some clusters if there are fewer distinct rows.
-    inertia : float
-        Sum of squared distances to `centers`.
-    n_iter : int
-        Number of passes over the rows.
-    """
-
-    labels: Labels
-    centers: Centers
-    means: Centers
-    counts: npt.NDArray[np.float64]
-    inertia: float
-    n_iter: int
+    labels: Labels  #: (n_rows,): index of the nearest of `centers`
+    centers: Centers  #: (k, d): the centres that gave the labels
+    means: Centers  #: (k, d): means of the rows with each label, which are the centres of the next iteration
+    counts: Weights  #: (k,): rows, or their weight, per cluster; 0 for some if there are fewer distinct rows
+    inertia: float  #: sum of squared distances to `centers`
+    n_iter: int  #: number of passes over the rows
 
 
 @dataclass
 class Tally:
-    """Partial result of a pass, over some of the rows.
+    """Partial result of a pass, over some of the rows."""
 
-    Attributes
-    ----------
-    sums : ndarray of shape (k, n_sums), float64
-        Sum of the rows of each cluster.
-    counts : ndarray of shape (k,), float64
-        Number of rows, or their weight, per cluster.
-    far_sq, far_row : ndarray of shape (k,), float32 and int64
-        Squared distance and number of the row of each cluster that is farthest from its centre.
-    inertia : float
-        Sum of squared distances.
-    changed : int
-        Number of labels that changed.
-    """
-
-    sums: Sums
-    counts: Weights
-    far_sq: Squares
-    far_row: npt.NDArray[np.int64]
-    inertia: float = 0.0
-    changed: int = 0
+    sums: Sums  #: (k, n_sums): sum of the rows of each cluster
+    counts: Weights  #: (k,): number of rows, or their weight, per cluster
+    far_sq: Squares  #: (k,): largest squared distance of a row of each cluster to its centre
+    far_row: npt.NDArray[np.int64]  #: (k,): number of that row
+    inertia: float = 0.0  #: sum of squared distances
+    changed: int = 0  #: number of labels that changed
 
     @classmethod
     def empty(cls, k: int, n_sums: int) -> Tally:

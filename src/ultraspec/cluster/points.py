@@ -30,21 +30,11 @@ Assign = Callable[[Span, Labels, Squares, Sums], int]
 
 
 class Points(ABC):
-    """Rows that k-means can assign to centres, block by block.
+    """Rows that k-means can assign to centres, block by block."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows.
-    n_sums : int
-        Number of columns of the matrix (k, n_sums) that rows are added to when they are assigned.
-    weights : ndarray of shape (n_rows,) or (1,), float64
-        Weight of each row, or of every row.
-    """
-
-    n_rows: int
-    n_sums: int
-    weights: Weights = np.ones(1)
+    n_rows: int  #: number of rows
+    n_sums: int  #: number of columns of the matrix (k, n_sums) that rows are added to when they are assigned
+    weights: Weights = np.ones(1)  #: (n_rows,) or (1,): weight of each row, or of every row
 
     def weights_of(self, rows: slice) -> Weights:
         """Return the weights of some rows, for kernels: one for each, or one for every row."""
@@ -54,9 +44,9 @@ class Points(ABC):
     def blocks(self) -> list[Span]:
         """Return ranges that cover all rows in order."""
 
-    @abstractmethod
     def means(self, sums: Sums, counts: Weights) -> Centers:
-        """Compute centres from sums and counts."""
+        """Compute centres: divide sums by counts."""
+        return (sums / np.where(counts > 0, counts, 1)[:, None]).astype(np.float32)
 
     @abstractmethod
     def take(self, indices: npt.NDArray[np.int64]) -> Centers:
@@ -71,15 +61,7 @@ class Points(ABC):
 
 
 class RowPoints(Points):
-    """Rows of a row source with float32 blocks.
-
-    Parameters
-    ----------
-    rows : Rows
-        Preprocessed rows, dense or CSR.
-    bound : ProjectionBound, optional
-        Excludes most centres for rows with many features.
-    """
+    """Rows of a row source with float32 blocks, dense or CSR; `bound` excludes most centres for long rows."""
 
     def __init__(self, rows: Rows, bound: ProjectionBound | None = None) -> None:
         self.rows = rows
@@ -91,10 +73,6 @@ class RowPoints(Points):
     def blocks(self) -> list[Span]:
         """Return ranges that cover all rows in order."""
         return self.rows.blocks()
-
-    def means(self, sums: Sums, counts: Weights) -> Centers:
-        """Divide sums by counts."""
-        return (sums / np.where(counts > 0, counts, 1)[:, None]).astype(np.float32)
 
     def take(self, indices: npt.NDArray[np.int64]) -> Centers:
         """Return the rows at sorted `indices`, dense."""
@@ -119,17 +97,7 @@ class RowPoints(Points):
 
 
 class RowAssigner:
-    """Labels blocks of rows with the nearest centre, by the method that is fastest for their kind.
-
-    Parameters
-    ----------
-    points : RowPoints
-        The rows.
-    centers : ndarray of shape (k, d), float32
-        Centres.
-    moved : ndarray of int, or None
-        Centres that differ from those which gave the present labels; None if there are no labels.
-    """
+    """Labels blocks of rows with the nearest centre, by the method that is fastest; see `Points.assign_to`."""
 
     def __init__(self, points: RowPoints, centers: Centers, moved: npt.NDArray[np.intp] | None) -> None:
         self._points = points

@@ -32,14 +32,7 @@ except ImportError:  # scikit-learn < 1.9
 class CallbackReporter(Reporter):
     """Reports phases as subtasks of the fit, and blocks as subtasks of their phase.
 
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        The estimator that is fitted.
-    context : sklearn.callback.CallbackContext
-        Callback context of the fit.
-    inner : Reporter
-        Is informed of everything, too.
+    `context` is the callback context of the fit. The `inner` reporter is informed of everything, too.
     """
 
     def __init__(self, estimator: Any, context: Any, inner: Reporter) -> None:

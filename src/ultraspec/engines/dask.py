@@ -30,13 +30,7 @@ R = TypeVar("R")
 class DaskEngine(ThreadEngine):
     """Runs passes over rows on the active Dask scheduler, and other tasks on threads of this process.
 
-    Parameters
-    ----------
-    n_jobs : int or None
-        Number of threads of this process. None uses every core, and at least as many threads as there are workers,
-        because each thread waits for one member of an ensemble.
-    reporter : Reporter, optional
-        Informed of phases and finished tasks.
+    If `n_jobs` is None, there are at least as many threads as workers: each waits for one member of an ensemble.
     """
 
     def __init__(self, n_jobs: int | None = None, reporter: Any = None) -> None:

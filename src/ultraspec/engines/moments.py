@@ -18,25 +18,13 @@ ROUNDING = 16 * np.finfo(np.float64).eps  # a column whose deviation is below th
 
 @dataclass
 class Moments:
-    """Number, means, squared deviations and extremes of some rows; moments of two sets of rows can be joined.
+    """Number, means, squared deviations and extremes of some rows; moments of two sets of rows can be joined."""
 
-    Attributes
-    ----------
-    count : int
-        Number of rows.
-    mean : ndarray of shape (n_features,)
-        Means of the columns.
-    squares : ndarray of shape (n_features,)
-        Sums of squared deviations from the means.
-    low, high : ndarray of shape (n_features,)
-        Smallest and largest values.
-    """
-
-    count: int
-    mean: Floats
-    squares: Floats
-    low: Floats
-    high: Floats
+    count: int  #: number of rows
+    mean: Floats  #: means of the columns
+    squares: Floats  #: sums of squared deviations from the means
+    low: Floats  #: smallest values
+    high: Floats  #: largest values
 
     @classmethod
     def of(cls, block: npt.NDArray[Any]) -> Moments:

@@ -29,18 +29,20 @@ class Reporter:
     profile : dict
         For each phase, the seconds it has taken and the peak of the resident memory, in bytes (None if the system does
         not report it).
+    current : str
+        The phase that began last.
     """
 
     def __init__(self) -> None:
         self.profile: dict[str, dict[str, Any]] = {}
-        self._phase_name = ""
+        self.current = ""
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Run the body as the phase `name`."""
         started = time.perf_counter()
         facts = self.profile.setdefault(name, {"seconds": 0.0, "resident_bytes": None})
-        self._phase_name = name
+        self.current = name
         self.begin_phase(name)
         done = False
         try:
@@ -51,14 +53,9 @@ class Reporter:
             self.measure()
             self.end_phase(name, done)
 
-    @property
-    def current(self) -> str:
-        """The phase that began last."""
-        return self._phase_name
-
     def measure(self) -> None:
         """Record the memory in use; engines call this after every pass."""
-        facts = self.profile.get(self._phase_name)
+        facts = self.profile.get(self.current)
         now = resident_bytes()
         if facts is not None and now is not None:
             facts["resident_bytes"] = max(now, facts["resident_bytes"] or 0)
@@ -124,13 +121,7 @@ def reporter_for(title: str, *, verbose: bool) -> Reporter:
 
 
 class MemberReporter(Reporter):
-    """A reporter for a member of an ensemble, which passes the name of the phase to another reporter.
-
-    Parameters
-    ----------
-    outer : Reporter
-        The reporter of the ensemble, which counts the members.
-    """
+    """A reporter for a member of an ensemble, which passes the name of the phase to that of the ensemble."""
 
     def __init__(self, outer: Reporter) -> None:
         super().__init__()
@@ -203,7 +194,7 @@ class Console(Reporter):
         self._note = text
         self._draw()
 
-    def end_phase(self, name: str, done: bool) -> None:  # noqa: ARG002
+    def end_phase(self, name: str, done: bool) -> None:
         """Write the line that stays."""
         if self._live:
             self._stream.write(CLEAR_LINE)

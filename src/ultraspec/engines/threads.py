@@ -38,12 +38,7 @@ class ThreadEngine:
     Use it as a context manager. On exit, also after an exception or Ctrl-C, tasks that have not started are cancelled,
     running tasks are waited for (a fraction of a second each), and all threads end.
 
-    Parameters
-    ----------
-    n_jobs : int or None
-        Number of threads; None for every core.
-    reporter : Reporter, optional
-        Informed of phases and finished tasks.
+    `n_jobs` is None for every core. The `reporter` is informed of phases and finished tasks.
 
     Examples
     --------

@@ -4,9 +4,10 @@
 module             what it does                                                                section
 =================  ==========================================================================  =========
 members            generate the members: U-SPEC models and their labels of all rows            3.2.1
+graphs             members of the default: graphs of samples, and the first one of all rows
 microclusters      rows with equal labels in every member, which count as one                  3.2.2
 transfer_cut       consensus by a cut of the graph of rows and base clusters                   3.2.2
-average_linkage    consensus by average linkage of the first member's representatives
+cross_agreement    consensus by a choice between candidates, which the members judge
 consensus          what both ways have in common
 methods            the registry of ways
 combine            the public function `ultraspec.consensus`, for labels of any clusterers     3.2.2

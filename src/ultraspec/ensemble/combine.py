@@ -12,9 +12,10 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble import microclusters
 from ultraspec.ensemble.consensus import warn_if_single
 from ultraspec.ensemble.label_matrix import read_label_matrix, warn_if_transposed
+from ultraspec.ensemble.layers import find_consensus_layers
 from ultraspec.ensemble.transfer_cut import ConsensusGraph
+from ultraspec.spectral.layers import warn_of_no_structure
 from ultraspec.spectral.options import LabelOptions
-from ultraspec.spectral.transfer_cut import KEPT_VECTORS
 
 Labels = npt.NDArray[np.int32]
 
@@ -42,9 +43,8 @@ def consensus(
         NaN mean that the clustering does not assign the row (the noise of DBSCAN, for example): the row then depends on
         the other columns. At most 20,000 clusters in all columns together.
     n_clusters : int or "auto"
-        Number of clusters. "auto" chooses the number at the largest eigengap, between 2 and 50: where the distance of
-        eigenvalues from one grows most, as a ratio. If base clusterings have hardly more clusters than the data, it
-        tends to choose too few.
+        Number of clusters. "auto" takes the number, up to 200, at which disjoint halves of the clusterings agree most;
+        it needs at least four. One cluster means that no structure was found.
     n_init : int, default=3
         Number of starts of the k-means that turns the embedding into labels; the best is used.
     max_iter : int, default=100
@@ -97,9 +97,12 @@ def consensus(
     options = LabelOptions(n_init, max_iter, seed_sequence(random_state))
     with ThreadEngine(n_jobs) as engine:
         micro = microclusters.find(labels, engine)
+        if n_clusters == "auto":
+            layers = find_consensus_layers(micro, options.rng, engine)
+            warn_of_no_structure(layers)
+            n_clusters = layers[0].n_clusters
         warn_if_single([micro.n_columns] * micro.columns.shape[1], n_clusters)
-        spare = KEPT_VECTORS if n_clusters == "auto" else 0
-        graph = ConsensusGraph.build(micro, n_clusters, regularization, engine, spare)
+        graph = ConsensusGraph.build(micro, n_clusters, regularization, engine)
         cut = graph.cut(n_clusters, options, engine).by_size(micro.weights)
         n_unassigned = int(micro.weights[cut.labels < 0].sum())
         if n_unassigned:

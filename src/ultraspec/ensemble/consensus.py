@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,13 @@ import numpy.typing as npt
 from ultraspec._checks import warn_user
 from ultraspec.cluster.points import Labels
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.ensemble.members import label_members
+from ultraspec.ensemble.members import MemberOptions, label_members
 from ultraspec.rows import Block, Rows
+from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.partition import Partition
+from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,14 @@ class Ensemble:
         Labels of the fitted rows; None if these are on a cluster.
     rows : Rows or None
         The fitted rows, preprocessed, if they are at hand.
+    edges : Edges, LazyEdges or None
+        Edges of the fitted rows to the first member's representatives, if they are at hand.
     """
 
     models: list[Model]
     base_labels: Any
     rows: Rows | None
+    edges: Edges | LazyEdges | None = None
 
     @property
     def sizes(self) -> list[int]:
@@ -54,7 +59,7 @@ class Ensemble:
 
     def without_rows(self) -> Ensemble:
         """Return a copy without the rows, unless these are on a cluster, where holding them costs nothing."""
-        return self if self.base_labels is None else replace(self, rows=None)
+        return replace(self, edges=None, rows=self.rows if self.base_labels is None else None)
 
 
 @dataclass(frozen=True)
@@ -68,18 +73,22 @@ class Consensus:
     labels : ndarray of int32, or None
         Labels of the fitted rows; None if these are on a cluster.
     confidence : ndarray of float32, or None
-        Share of the members that support each label.
-    majority : ndarray of int32
-        Label of most rows of each base cluster; base clusters are numbered through all members.
+        Confidence in the label of each fitted row; None if these are on a cluster.
+    majority : ndarray of int32, or None
+        Label of most rows of each base cluster, if confidence is the support by members; base clusters are numbered
+        through all members.
     n_iter : int
         Iterations of k-means.
+    agreements : dict of str to float, or None
+        Agreement of each candidate with the other members, the largest first, if one was chosen by it.
     """
 
     partition: Partition
     labels: Labels | None
     confidence: npt.NDArray[np.float32] | None
-    majority: Labels
+    majority: Labels | None
     n_iter: int
+    agreements: dict[str, float] | None = None
 
 
 class ConsensusMethod(ABC):
@@ -87,17 +96,31 @@ class ConsensusMethod(ABC):
 
     Attributes
     ----------
-    has_tree : bool
-        Whether clusters are a cut of a tree of the first member's representatives, and rows vote.
+    votes : bool
+        Whether clusters are groups of the first member's representatives, and rows vote.
+    needs_n_clusters : bool
+        Whether members depend on the number of clusters that will be asked for.
     """
 
-    has_tree: ClassVar[bool] = False
+    votes: ClassVar[bool] = False
+    needs_n_clusters: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
-    def build(
-        cls, members: Ensemble, n_clusters: int | Literal["auto"], regularization: float, engine: ThreadEngine
-    ) -> ConsensusMethod:
+    def generate(
+        cls,
+        rows: Rows,
+        options: MemberOptions,
+        n_members: int,
+        seed: np.random.SeedSequence,
+        checkpoint: Checkpoint | NoCheckpoint,
+        engine: ThreadEngine,
+    ) -> Ensemble:
+        """Generate the members that this method combines, and label the rows by them."""
+
+    @classmethod
+    @abstractmethod
+    def build(cls, members: Ensemble, n_clusters: int, regularization: float, engine: ThreadEngine) -> ConsensusMethod:
         """Combine members for the first time."""
 
     @classmethod
@@ -108,12 +131,12 @@ class ConsensusMethod(ABC):
         """Restore what `build` returned, from members and a partition that it gave."""
 
     @abstractmethod
-    def cut(self, n_clusters: int | Literal["auto"], options: LabelOptions, engine: ThreadEngine) -> Consensus:
+    def cut(self, n_clusters: int, options: LabelOptions, engine: ThreadEngine) -> Consensus:
         """Cut the consensus into `n_clusters` clusters."""
 
-    def cut_at(self, nodes: Sequence[int], engine: ThreadEngine) -> Consensus:  # noqa: ARG002
-        """Cut the tree of the consensus at some of its nodes, which become the clusters."""
-        raise ValueError("nodes are those of a tree, and this consensus has none. Pass consensus='average' too.")
+    def cut_at(self, nodes: Sequence[int], tree: str, engine: ThreadEngine) -> Consensus:  # noqa: ARG002
+        """Cut a tree of the first member at some of its nodes, which become the clusters."""
+        raise ValueError("nodes are those of a tree, and this consensus has none. Fit with consensus='auto'.")
 
     @abstractmethod
     def embed(self, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
@@ -135,10 +158,9 @@ def support(columns: npt.NDArray[np.int32], labels: Labels, majority: Labels) ->
     return (agreeing / np.maximum(assigned, 1)).astype(np.float32)
 
 
-def warn_if_single(sizes: Sequence[int], n_clusters: int | Literal["auto"]) -> None:
+def warn_if_single(sizes: Sequence[int], n_clusters: int) -> None:
     """Warn if the clusters of a single clustering are to be merged: nothing tells which belong together."""
-    fewest = 2 if n_clusters == "auto" else n_clusters
-    if len(sizes) == 1 and 1 < fewest < sizes[0]:
+    if len(sizes) == 1 and 1 < n_clusters < sizes[0]:
         warn_user(
             f"A single clustering is no ensemble: which of its {sizes[0]:,} clusters are merged is arbitrary. Add "
             "base clusterings, or use USPEC.",

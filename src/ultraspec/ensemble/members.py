@@ -1,14 +1,15 @@
 """Members of the ensemble (paper, section 3.2.1): U-SPEC models with different numbers of clusters.
 
-Every member has its own seed, which determines its number of clusters, its representatives and its labels. So members
-may run in parallel or one after another, and a killed run may continue where it stopped. All members share one
-`Preprocessor`: rows are checked once and, if they are small, preprocessed once.
+These are the members of the paper, for the transfer cut; `ultraspec.ensemble.graphs` has those of the default. Every
+member has its own seed, which determines its number of clusters, its representatives and its labels. So members may run
+in parallel or one after another, and a killed run may continue where it stopped. All members share one `Preprocessor`:
+rows are checked once and, if they are small, preprocessed once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,14 +21,15 @@ from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span, allocate_matrix
 from ultraspec.spectral import embedding
-from ultraspec.spectral.edges import Edges, connect, exact_edges
+from ultraspec.spectral.choice import COARSE
+from ultraspec.spectral.edges import Edges, LazyEdges, connect, exact_edges
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.model_checks import InvalidModel, check_model_arrays
-from ultraspec.spectral.neighbors import build_index
+from ultraspec.spectral.neighbors import RepresentativeIndex, build_index
 from ultraspec.spectral.options import GraphOptions
 from ultraspec.spectral.partition import CenterPartition, label_all
 from ultraspec.spectral.representatives import count_representatives, select_representatives
-from ultraspec.spectral.transfer_cut import reduce_graph, transfer_cut
+from ultraspec.spectral.transfer_cut import Graph, Spectrum, reduce_graph, transfer_cut
 from ultraspec.storage.checkpoint import Arrays, Checkpoint, NoCheckpoint
 from ultraspec.storage.spool import as_array, matrix_columns
 
@@ -52,30 +54,40 @@ class MemberOptions:
         Fewest and most clusters of a member, reduced for small data.
     max_iter : int
         Maximum number of iterations of their k-means.
+    n_clusters : int or None
+        Number of clusters that will be asked for, if members depend on it.
     """
 
     graph: GraphOptions
     asked: tuple[int, int]
     base_clusters: tuple[int, int]
     max_iter: int
+    n_clusters: int | None = None
 
     @classmethod
-    def of(cls, estimator: Any, n_rows: int, n_clusters: int) -> MemberOptions:
-        """Return the options of an estimator; warn if `base_clusters` is not the default and was reduced."""
+    def of(cls, estimator: Any, n_rows: int, n_clusters: int, *, depend_on_it: bool = False) -> MemberOptions:
+        """Return the options of an estimator; warn if `base_clusters` is not the default and was reduced.
+
+        `depend_on_it` says whether members depend on the number of clusters in other ways than by that range.
+        """
         graph = GraphOptions.of(estimator)
+        if graph.n_representatives == "auto" and not depend_on_it:
+            graph = replace(graph, n_representatives=COARSE)
         asked = (int(estimator.base_clusters[0]), int(estimator.base_clusters[1]))
-        reduced = reduce_range(asked, n_rows, n_clusters, graph.n_representatives, graph.n_neighbors)
+        p = COARSE if graph.n_representatives == "auto" else graph.n_representatives
+        reduced = reduce_range(asked, n_rows, n_clusters, p, graph.n_neighbors)
         if reduced != asked and asked != BASE_CLUSTERS:
             warn_user(
                 f"base_clusters was reduced from {asked} to {reduced} because X has only {n_rows:,} rows.",
                 UserWarning,
             )
-        return cls(graph, asked, reduced, int(estimator.base_max_iter))
+        return cls(graph, asked, reduced, int(estimator.base_max_iter), n_clusters if depend_on_it else None)
 
     def describe(self) -> dict[str, Any]:
         """Return the parameters that determine the members, for a checkpoint."""
         facts = {**asdict(self.graph), "base_clusters": list(self.asked), "base_max_iter": self.max_iter}
-        return facts | {"members have": "{} to {} clusters".format(*self.base_clusters)}
+        facts |= {"members have": "{} to {} clusters".format(*self.base_clusters)}
+        return facts if self.n_clusters is None else {**facts, "n_clusters": self.n_clusters}
 
     @property
     def label_type(self) -> np.dtype:
@@ -209,32 +221,47 @@ def run_member(
     buffer: EdgeBuffer | None = None,
 ) -> Member:
     """Run one member: U-SPEC with a random number of clusters, and k-means of few iterations."""
-    phase = engine.reporter.phase
-    graph = options.graph
     low, high = options.base_clusters
     k_seed, *seeds = seed.spawn(4)
     k = int(np.random.default_rng(k_seed).integers(low, high + 1))
     rngs = [np.random.default_rng(each) for each in seeds]
-    with phase("representatives"):
-        p = count_representatives(rows.n_rows, graph.n_representatives, high, graph.n_neighbors)
-        R = select_representatives(rows, p, graph.selection, graph.candidate_factor, graph.metric, rngs[0], engine)
-    with phase("neighbors"):
-        search = graph.n_neighbors, graph.neighborhood_factor, graph.neighbors
-        index = engine.apply(build_index, R, *search, rows.n_rows, rows.sparse, rngs[1])
-        stored = embedding.stores_edges(rows, index.n_neighbors, k)
-        edges = connect(rows, index, engine, stored, buffer.edges if buffer is not None else None, graph.affinity)
-        if buffer is not None and isinstance(edges, Edges):
-            buffer.edges = edges
-    with phase("graph"):
-        reduced = reduce_graph(*exact_edges(edges, rows, index, engine), len(R), engine, graph.row_power)
-    with phase("eigenvectors"):
-        spectrum = engine.apply(transfer_cut, reduced, k, graph.regularization, index.representatives)
-    with phase("labels"):
+    p = count_representatives(rows.n_rows, options.graph.n_representatives, high, options.graph.n_neighbors)
+    index, edges, _, spectrum = build_graph(rows, p, k, options.graph, rngs, engine, buffer)
+    with engine.reporter.phase("labels"):
         points = embedding.embed_edges(edges, spectrum.vectors[:, :k])
         centers = embedding.kmeans_of_sample(points, k, 1, options.max_iter, rngs[2], engine).centers
         labels = edges.allocate(options.label_type)
         partition, _ = label_all(edges, CenterPartition(spectrum, centers), labels, engine)
     return Member(Model(index, edges.sigma, partition), as_array(labels))
+
+
+def build_graph(
+    rows: Rows,
+    p: int,
+    n_vectors: int,
+    options: GraphOptions,
+    rngs: Sequence[np.random.Generator],
+    engine: ThreadEngine,
+    buffer: EdgeBuffer | None = None,
+) -> tuple[RepresentativeIndex, Edges | LazyEdges, Graph, Spectrum]:
+    """Run the phases of U-SPEC up to the eigenvectors; return index, edges, graph and spectrum."""
+    phase = engine.reporter.phase
+    with phase("representatives"):
+        R = select_representatives(
+            rows, p, options.selection, options.candidate_factor, options.metric, rngs[0], engine
+        )
+    with phase("neighbors"):
+        search = options.n_neighbors, options.neighborhood_factor, options.neighbors
+        index = engine.apply(build_index, R, *search, rows.n_rows, rows.sparse, rngs[1])
+        stored = embedding.stores_edges(rows, index.n_neighbors, n_vectors)
+        edges = connect(rows, index, engine, stored, buffer.edges if buffer is not None else None, options.affinity)
+        if buffer is not None and isinstance(edges, Edges):
+            buffer.edges = edges
+    with phase("graph"):
+        graph = reduce_graph(*exact_edges(edges, rows, index, engine), len(R), engine, options.row_power)
+    with phase("eigenvectors"):
+        spectrum = engine.apply(transfer_cut, graph, n_vectors, options.regularization, index.representatives)
+    return index, edges, graph, spectrum
 
 
 def label_members(models: Sequence[Model], block: Block, dtype: npt.DTypeLike = np.int32) -> npt.NDArray[Any]:
@@ -248,12 +275,19 @@ def label_members(models: Sequence[Model], block: Block, dtype: npt.DTypeLike = 
 def base_labels(models: Sequence[Model], rows: Rows, dtype: npt.DTypeLike, engine: ThreadEngine) -> npt.NDArray[Any]:
     """Label all preprocessed rows by each member (n, m)."""
     out = allocate_matrix(rows, len(models), dtype)
+    label_rows_by(models, rows, matrix_columns(out), engine)
+    return as_array(out)
+
+
+def label_rows_by(models: Sequence[Model], rows: Rows, columns: Sequence[Any], engine: ThreadEngine) -> None:
+    """Label all preprocessed rows by each member, in one pass; write the labels to a column of each."""
 
     def run(block: Block, span: Span) -> None:
-        out[slice(*span)] = label_members(models, block)
+        for model, column in zip(models, columns, strict=True):
+            column[slice(*span)] = model.label(block)
 
-    engine.map_rows(rows, run)
-    return as_array(out)
+    if models:
+        engine.map_rows(rows, run)
 
 
 def first_columns(models: Sequence[Model]) -> npt.NDArray[np.int32]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ultraspec.ensemble.average_linkage import AverageLinkage
 from ultraspec.ensemble.consensus import ConsensusMethod
+from ultraspec.ensemble.cross_agreement import CrossAgreement
 from ultraspec.ensemble.transfer_cut import TransferCut
 
-CONSENSUS_METHODS: dict[str, type[ConsensusMethod]] = {"transfer_cut": TransferCut, "average": AverageLinkage}
+CONSENSUS_METHODS: dict[str, type[ConsensusMethod]] = {"auto": CrossAgreement, "transfer_cut": TransferCut}

@@ -56,11 +56,23 @@ class EnsembleModel(RowModel):
 
     @property
     def has_confidence(self) -> bool:
-        """Whether the majorities are known: files of older releases lack them."""
-        return self.majority is not None
+        """Whether other members have judged the clusters, or majorities are known: old files lack both."""
+        return self.majority is not None or self._trusted is not None
+
+    @property
+    def _trusted(self) -> VotePartition | None:
+        """The partition if other members have judged it."""
+        partition = self.partition
+        return partition if isinstance(partition, VotePartition) and partition.trust is not None else None
 
     def label_with_confidence(self, block: Block) -> tuple[Labels, npt.NDArray[np.float32]]:
-        """Label preprocessed rows; also return the share of members that support each label."""
+        """Label preprocessed rows; also return how far other members keep each row with its cluster.
+
+        With the transfer cut, it is the share of members that support the label.
+        """
+        if self._trusted is not None:
+            edges = self.edges(block)
+            return self._trusted.label(edges), self._trusted.confidence(edges)
         if self.majority is None:
             raise ValueError(
                 "This model comes from a file of an older release, which did not store what confidence needs."

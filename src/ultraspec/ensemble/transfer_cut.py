@@ -8,7 +8,6 @@ microcluster, which stands for all of them by its weight.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +17,15 @@ from ultraspec.cluster.points import Labels
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble import microclusters
 from ultraspec.ensemble.consensus import Consensus, ConsensusMethod, Ensemble, support
+from ultraspec.ensemble.members import MemberOptions, generate_members
 from ultraspec.ensemble.microclusters import Microclusters
-from ultraspec.rows import cut_span
+from ultraspec.rows import Rows, cut_span
 from ultraspec.spectral import embedding
 from ultraspec.spectral.edges import Edges
-from ultraspec.spectral.n_clusters import choose_by_eigengap
 from ultraspec.spectral.options import LabelOptions
 from ultraspec.spectral.partition import CenterPartition, Partition
 from ultraspec.spectral.transfer_cut import KEPT_VECTORS, Graph, Spectrum, sum_graph, transfer_cut
+from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
 
 MOST_COLUMNS = 20_000  # base clusters in all: the matrix between them would take 3.2 GB
 BLOCK_ROWS = 8192
@@ -39,9 +39,21 @@ class TransferCut(ConsensusMethod):
     graph: ConsensusGraph
 
     @classmethod
-    def build(
-        cls, members: Ensemble, n_clusters: int | Literal["auto"], regularization: float, engine: ThreadEngine
-    ) -> TransferCut:
+    def generate(
+        cls,
+        rows: Rows,
+        options: MemberOptions,
+        n_members: int,
+        seed: np.random.SeedSequence,
+        checkpoint: Checkpoint | NoCheckpoint,
+        engine: ThreadEngine,
+    ) -> Ensemble:
+        """Generate the members of the paper."""
+        models, labels = generate_members(rows, options, seed.spawn(n_members), checkpoint, engine)
+        return Ensemble(models, labels, rows)
+
+    @classmethod
+    def build(cls, members: Ensemble, n_clusters: int, regularization: float, engine: ThreadEngine) -> TransferCut:
         """Find the microclusters, their graph and its eigenvectors."""
         micro = cls._microclusters(members, engine)
         return cls(micro, ConsensusGraph.build(micro, n_clusters, regularization, engine))
@@ -61,7 +73,7 @@ class TransferCut(ConsensusMethod):
         assert members.rows is not None
         return microclusters.find_in_rows(members.rows, members.labeler, members.sizes, engine)
 
-    def cut(self, n_clusters: int | Literal["auto"], options: LabelOptions, engine: ThreadEngine) -> Consensus:
+    def cut(self, n_clusters: int, options: LabelOptions, engine: ThreadEngine) -> Consensus:
         """Cluster the embedded microclusters by k-means; rows get the label of their microcluster."""
         cut = self.graph.cut(n_clusters, options, engine).by_size(self.micro.weights)
         majority = cut.majority(self.micro)
@@ -117,7 +129,7 @@ class ConsensusGraph:
     def build(
         cls,
         micro: Microclusters,
-        n_clusters: int | Literal["auto"],
+        n_clusters: int,
         regularization: float,
         engine: ThreadEngine,
         spare: int = KEPT_VECTORS,
@@ -126,8 +138,7 @@ class ConsensusGraph:
 
         Raise ValueError if there are too few or too many base clusters.
         """
-        least_clusters = 1 if n_clusters == "auto" else int(n_clusters)
-        check_columns(micro.n_columns, least_clusters)
+        check_columns(micro.n_columns, n_clusters)
         assigned = micro.assigned
         columns = micro.columns[assigned]
         weights = micro.weights[assigned]
@@ -140,7 +151,7 @@ class ConsensusGraph:
 
         blocks = cut_span((0, len(columns)), BLOCK_ROWS)
         graph = sum_graph(add, columns.size * columns.shape[1], micro.n_columns, blocks, engine)
-        spectrum = transfer_cut(graph, max(spare, least_clusters + 1), regularization)
+        spectrum = transfer_cut(graph, max(spare, n_clusters + 1), regularization)
         return cls(edges, weights, assigned, len(micro.columns), spectrum, regularization)
 
     @classmethod
@@ -152,11 +163,9 @@ class ConsensusGraph:
         edges = edges_of_columns(micro.columns[assigned])
         return cls(edges, micro.weights[assigned], assigned, len(micro.columns), spectrum, regularization)
 
-    def cut(self, n_clusters: int | Literal["auto"], options: LabelOptions, engine: ThreadEngine) -> MicroclusterCut:
+    def cut(self, n_clusters: int, options: LabelOptions, engine: ThreadEngine) -> MicroclusterCut:
         """Cluster all microclusters."""
         spectrum = self.spectrum
-        if n_clusters == "auto":
-            n_clusters = choose_by_eigengap(spectrum.eigenvalues, self.regularization)
         k = int(n_clusters)
         points = embedding.EmbeddedPoints(self.edges, spectrum.vectors[:, :k], self.weights)
         result = embedding.kmeans(points, k, options.n_init, options.max_iter, options.rng, engine)

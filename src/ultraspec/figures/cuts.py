@@ -16,10 +16,10 @@ import numpy.typing as npt
 from ultraspec.cluster.linkage import Tree
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
+from ultraspec.ensemble.graphs import judges_of
 from ultraspec.figures.labeled_rows import Floats, Integers, LabeledRows
 from ultraspec.spectral.candidates import CANDIDATES, TREES
 from ultraspec.spectral.choice import Choice, agreement, rank
-from ultraspec.spectral.model import Model
 from ultraspec.spectral.partition import VotePartition
 from ultraspec.spectral.transfer_cut import Spectrum
 
@@ -36,7 +36,7 @@ class TopTree:
     Attributes
     ----------
     name : str
-        Name of the tree, as in `discretize`; "average" for an ensemble.
+        Name of the tree, as in `discretize`.
     leaf_of : ndarray of shape (p,), int32
         Leaf of each representative. Leaves are numbered in depth-first order.
     nodes : list of int
@@ -195,20 +195,9 @@ class CutTable:
 
 def plan_cuts(rows: LabeledRows, most: int = MOST_CLUSTERS) -> CutTable | str:
     """Return the cuts of a model, or a sentence that says why it has none."""
-    state = rows.state
-    if rows.is_ensemble:
-        tree = getattr(state.partition, "tree", None)
-        if tree is None:
-            return "This ensemble has no tree: its consensus is a transfer cut. Fit with consensus='average' for one."
-        p = tree.n_leaves
-        if p < 2:
-            return "All rows are alike: there is nothing to cut."
-        ks = _numbers(min(most, p, rows.n_rows), rows.model.n_clusters_)
-        judged = [Judged(tree.cut(min(k, p)), "average") for k in ks]
-        return _table(ks, judged, TopTree.of("average", tree, np.arange(p, dtype=np.int32), max(ks)), "")
-    model = state.model
-    assert isinstance(model, Model)
-    choice = model.choice
+    choice = choice_of(rows)
+    if choice is None and rows.is_ensemble:
+        return "This ensemble has no tree: its consensus is a transfer cut. Fit with consensus='auto' for one."
     if choice is None:
         return (
             "This model has no tree: k-means of the embedded rows finds one number of clusters at a time. Fit with "
@@ -217,7 +206,7 @@ def plan_cuts(rows: LabeledRows, most: int = MOST_CLUSTERS) -> CutTable | str:
     hierarchy = choice.own.hierarchy
     if hierarchy.n_nodes < 2:
         return "All rows are alike: there is nothing to cut."
-    method = rows.model.discretize
+    method = "auto" if rows.is_ensemble else rows.model.discretize
     call = ""
     if method == "kmeans":  # a cut of a model that has trees
         method = "auto" if choice.judges else "agreement"
@@ -227,6 +216,20 @@ def plan_cuts(rows: LabeledRows, most: int = MOST_CLUSTERS) -> CutTable | str:
     names = [each.candidate for each in judged if each.candidate in TREES]
     name = max(TREES, key=lambda tree: names.count(tree))
     return _table(ks, judged, TopTree.of(name, hierarchy.trees[name], hierarchy.nodes, max(ks)), call)
+
+
+def choice_of(rows: LabeledRows) -> Choice | None:
+    """Return the trees of a model and the graphs that judge them: the other members of an ensemble; None without."""
+    first = rows.first_member
+    if not rows.is_ensemble:
+        return first.choice
+    if first.choice is None or rows.model.consensus != "auto":
+        return None
+    known: Choice | None = getattr(rows.state.consensus, "choice", None)
+    if known is None:  # a model from a file
+        judges = [judge.meet(first.index) for judge in judges_of(list(rows.state.members)[1:])]
+        known = Choice(first.choice.own, judges)
+    return known
 
 
 def _numbers(most: int, own: int) -> list[int]:

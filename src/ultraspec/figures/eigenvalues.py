@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from ultraspec.figures.labeled_rows import Floats
-from ultraspec.spectral.n_clusters import NEGLIGIBLE, largest_eigengap
+
+NEGLIGIBLE = 1e-4  # added to 1 - eigenvalue, so that rounding errors are no gaps
+MOST_CLUSTERS = 50  # whose gaps are compared
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,12 @@ def eigengap(model: Any) -> Eigengap:
     values = np.asarray(model.eigenvalues_, dtype=np.float64)
     distances = np.maximum(1.0 - values * (1.0 + model.regularization), 0.0) + NEGLIGIBLE
     distances[:1] = NEGLIGIBLE  # the first eigenvalue is one, with and without regularisation
+    ratios = distances[1:] / distances[:-1]
+    candidates = ratios[1:MOST_CLUSTERS]
     return Eigengap(
         distances=distances,
         chosen=int(model.n_clusters_),
-        largest=largest_eigengap(values, model.regularization),
-        ratios=distances[1:] / distances[:-1],
+        largest=2 + int(np.argmax(candidates)) if candidates.size else len(values),
+        ratios=ratios,
         n_components=int((distances < 2 * NEGLIGIBLE).sum()),
     )

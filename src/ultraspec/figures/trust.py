@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.figures.cuts import CutTable, best_match, cluster_stability
+from ultraspec.figures.cuts import CutTable, best_match, choice_of, cluster_stability
 from ultraspec.figures.labeled_rows import Floats, Integers, LabeledRows
 from ultraspec.rows import ArrayRows, SparseRows, sample_indices
 from ultraspec.spectral.candidates import CANDIDATES
@@ -58,7 +58,7 @@ def correct_for_size(stability: Floats, shares: Floats) -> Floats:
     return np.clip((stability - shares) / np.maximum(1 - shares, 1e-9), 0.0, 1.0)
 
 
-_remembered: dict[int, tuple[weakref.ref[Choice], Null | None]] = {}
+_remembered: dict[int, tuple[weakref.ref[Model], Null | None]] = {}
 
 
 def measure_null(rows: LabeledRows, table: CutTable | None) -> Null | None:
@@ -66,15 +66,15 @@ def measure_null(rows: LabeledRows, table: CutTable | None) -> Null | None:
 
     None if the model has no other graphs to compare with.
     """
-    model = rows.state.model
-    if table is None or not isinstance(model, Model) or model.choice is None or not model.choice.judges:
+    choice = choice_of(rows)
+    if table is None or choice is None or not choice.judges:
         return None
-    choice = model.choice
-    key = id(choice)
-    if key not in _remembered or _remembered[key][0]() is not choice:
+    model = rows.first_member
+    key = id(model)
+    if key not in _remembered or _remembered[key][0]() is not model:
         while len(_remembered) >= REMEMBERED:
             _remembered.pop(next(iter(_remembered)))
-        _remembered[key] = weakref.ref(choice), _measure_null(rows, model, choice, table)
+        _remembered[key] = weakref.ref(model), _measure_null(rows, model, choice, table)
     return _remembered[key][1]
 
 
@@ -121,12 +121,12 @@ def node_stability(rows: LabeledRows, table: CutTable | None) -> Floats | None:
 
     The other graphs are cut into about as many clusters as when the node is one.
     """
-    model: Any = rows.state.model
-    if table is None or not isinstance(model, Model) or model.choice is None or not model.choice.judges:
+    choice = choice_of(rows)
+    if table is None or choice is None or not choice.judges:
         return None
     tree = table.tree
     L = tree.n_leaves
-    own = model.choice.own
+    own = choice.own
     leaves = own.label(tree.leaf_of.astype(np.int32))
     split_at = [L] * L + [L - t - 1 for t in range(L - 1)]  # number of clusters down to which a node is one
     born_at = [1] * (2 * L - 1)  # and from which on
@@ -144,7 +144,7 @@ def node_stability(rows: LabeledRows, table: CutTable | None) -> Floats | None:
         for k in ks:
             if k not in labels:
                 labels[k] = [
-                    [judge.label(tree_cut) for tree_cut in _tree_cuts(judge, k, alone)] for judge in model.choice.judges
+                    [judge.label(tree_cut) for tree_cut in _tree_cuts(judge, k, alone)] for judge in choice.judges
                 ]
             scores.append(np.mean([max(best_match(inside, 2, each)[1] for each in graph) for graph in labels[k]]))
         result[node] = max(scores)

@@ -39,8 +39,8 @@ from ultraspec.spectral.outliers import QUANTILES
 from ultraspec.spectral.preprocess import LARGEST, LEAST_SCALE
 
 HEADER = {"format", "version", "library", "estimator", "parameters", "facts"}
-COMMON = {"n_rows", "n_features", "feature_names", "n_iter", "labels_seed", "metric", "scale", "layers"}
-FACTS = {"USPEC": {*COMMON, "model", "agreements"}, "USENC": {*COMMON, "members", "base_label_type"}}
+COMMON = {"n_rows", "n_features", "feature_names", "n_iter", "labels_seed", "metric", "scale", "layers", "agreements"}
+FACTS = {"USPEC": {*COMMON, "model"}, "USENC": {*COMMON, "members", "base_label_type"}}
 INTEGERS = {"n_rows": (1, 2**62), "n_features": (1, 2**23), "n_iter": (0, 2**62)}
 
 # arrays of a file as a whole: type and number of axes; those in OPTIONAL may be absent
@@ -73,8 +73,7 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
     require(_fact_rules(facts))
     require(_layer_rules(facts["layers"]))
     is_ensemble = name == "USENC"
-    if not is_ensemble:
-        require(_agreement_rules(facts))
+    require(_agreement_rules(facts))
     members = _members(facts, arrays) if is_ensemble else {"": facts["model"]}
     parameter = "consensus" if is_ensemble else "discretize"
     require(_kind_rules(parameter, _value(kinds[name], header["parameters"], parameter), arrays))
@@ -177,9 +176,7 @@ def _kind_rules(parameter: str, value: str, arrays: Arrays) -> Rules:
     """Require that the parameter that says how clusters were found agrees with the arrays."""
     if parameter == "consensus":
         prefix = "consensus."
-        votes = CONSENSUS_METHODS[value].has_tree
-        agrees = votes == (prefix + "merges" in arrays)
-        yield agrees, f"its parameter {parameter} says {shown(value)}, but it holds {'no' if votes else 'a'} tree."
+        votes = CONSENSUS_METHODS[value].votes
     else:
         prefix = ""
         votes = value != "kmeans"

@@ -31,6 +31,7 @@ TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64,
 Header = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]
 
+TREE = ("merges", "heights", "masses")  # arrays of the tree of a removed option
 DEFAULTS_1 = {"n_representatives": 1000, "neighbors": "approx"}  # of the first format, where they differ from today's
 
 
@@ -49,19 +50,22 @@ def _upgrade_1(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
             parameters.setdefault("discretize", "kmeans")
             if parameters.get("discretize") in ("representatives", "consensus"):
                 parameters["discretize"] = "agreement"
-            facts = {**facts, "agreements": None}
-            arrays = {name: array for name, array in arrays.items() if name not in ("merges", "heights", "masses")}
+            arrays = {name: array for name, array in arrays.items() if name not in TREE}
     return {**header, "parameters": parameters, "facts": facts}, arrays
 
 
 def _upgrade_2(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
-    """Convert a file of the second format, which knew neither layers nor outlier scores."""
-    facts = header.get("facts")
+    """Convert a file of the second format, which knew neither layers nor outlier scores.
+
+    Clusters of `USENC` with "average" were votes, like those of "auto"; their tree is dropped.
+    """
+    parameters, facts = header.get("parameters"), header.get("facts")
     if isinstance(facts, dict):
         facts = {"layers": None, "agreements": None, **facts}
-        if header.get("estimator") == "USENC":
-            del facts["agreements"]
-    return {**header, "facts": facts}, arrays
+    if isinstance(parameters, dict) and parameters.get("consensus") == "average":
+        parameters = {**parameters, "consensus": "auto"}
+        arrays = {name: array for name, array in arrays.items() if name.removeprefix("consensus.") not in TREE}
+    return {**header, "parameters": parameters, "facts": facts}, arrays
 
 
 # Functions that convert header and arrays from a version to the next. Files of these versions can be read.

@@ -178,6 +178,7 @@ def _describe(model: Any, state: Fitted) -> tuple[Header, Arrays]:
         "labels_seed": {"entropy": seed.entropy, "spawn_key": [int(n) for n in seed.spawn_key]},
         "metric": state.preprocessor.metric,
         "scale": float(state.preprocessor.scale),
+        "agreements": state.agreements,
         "layers": None if state.layers is None else [list(layer) for layer in state.layers],
     }
     arrays: Arrays = state.preprocessor.arrays()
@@ -198,7 +199,6 @@ def _describe(model: Any, state: Fitted) -> tuple[Header, Arrays]:
             arrays["consensus.majority"] = state.model.majority
     else:
         facts["model"] = _add_model("", state.members[0], arrays)
-        facts["agreements"] = state.agreements
     return {"estimator": type(model).__name__, "parameters": parameters, "facts": facts}, arrays
 
 

@@ -41,7 +41,6 @@ TREE_NAMES = {
     "agreement": "agreement of rough clusterings",
     "linked": "agreement and edges",
     "border": "agreement and borders",
-    "average": "average linkage of the ensemble",
 }
 
 

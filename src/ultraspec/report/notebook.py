@@ -78,7 +78,7 @@ def small_page(model: Any) -> str | None:
     edges = state.stored_edges if state.edges is not None else getattr(state.consensus, "edges", None)
     if not isinstance(partition, VotePartition) or not isinstance(edges, Edges) or len(edges) > MOST_ROWS:
         return None
-    tree = _tree_of(model, first, partition)
+    tree = _tree_of(model, first)
     if tree is None or tree.n_leaves < 2:
         return None
     p = len(first.index.representatives)
@@ -109,6 +109,7 @@ def small_page(model: Any) -> str | None:
             "clusters": None,
         },
         "start": "cut",
+        "byNodes": len(state.members) > 1,  # an ensemble chooses between trees for each number
         "tree": {**tree_data(tree, tree.leaf_of[at], *_count_leaves(tree, edges)), "stability": None},
         "drawn": {
             "n": len(shown),
@@ -141,15 +142,13 @@ def small_page(model: Any) -> str | None:
     return str(render_template("frame.html", style=as_html(render_theme()), body=body, script=script))
 
 
-def _tree_of(model: Any, first: Model, partition: VotePartition) -> TopTree | None:
+def _tree_of(model: Any, first: Model) -> TopTree | None:
     """Return the tree that the slider cuts."""
-    if partition.tree is not None:
-        nodes = np.arange(partition.tree.n_leaves, dtype=np.int32)
-        return TopTree.of("average", partition.tree, nodes, MOST_CLUSTERS)
     if first.choice is None:
         return None
     hierarchy = first.choice.own.hierarchy
-    name = model.discretize_ if model.discretize_ in TREES else "agreement"
+    used = next(iter(model.candidates_), "") if model.candidates_ else getattr(model, "discretize_", "")
+    name = used if used in TREES else "agreement"
     if hierarchy.n_nodes < 2:
         return None
     return TopTree.of(name, hierarchy.trees[name], hierarchy.nodes, MOST_CLUSTERS)

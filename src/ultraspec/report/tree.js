@@ -116,7 +116,7 @@ function pythonLine() {
   if (view.kind === "labeling") return `labels = ...  # ${shorten(current.title, 60)}: labels that were passed in, not a cut of the model`;
   if (view.kind === "nodes") {
     const ids = view.nodes.map((node) => tree.nodes[node]).sort((a, b) => a - b).join(", ");
-    return `labels = model.cut(nodes=[${ids}]${tree.name === "average" ? "" : `, discretize="${tree.name}"`}).labels_`;
+    return `labels = model.cut(nodes=[${ids}], discretize="${tree.name}").labels_`;
   }
   return data.cuts.ks.length > 1 ? `labels = model.cut(${data.cuts.ks[view.at]}${data.call}).labels_` : "labels = model.labels_";
 }
@@ -140,7 +140,7 @@ function showChoice() {
   if (isCut && Number(slider.value) !== data.cuts.ks[view.at]) slider.value = data.cuts.ks[view.at];
   slider.setAttribute("aria-valuetext", `${k} clusters`);
   $("k-shown").textContent = k;
-  const by = { agreement: "the agreement tree", linked: "the linked tree", border: "the border tree", kmeans: "k-means of the representatives", average: "the tree of the ensemble" }[data.cuts.names[view.at]];
+  const by = { agreement: "the agreement tree", linked: "the linked tree", border: "the border tree", kmeans: "k-means of the representatives" }[data.cuts.names[view.at]];
   let text = "";
   if (view.kind === "labeling") text = `Shown: ${current.title}. Move the slider to see the cuts of the model.`;
   else if (view.kind === "nodes") text = `A cut of your own: ${k} branches of the tree.`;

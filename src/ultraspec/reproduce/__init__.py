@@ -5,7 +5,7 @@
   `dataset_cache` and `member_cache` keep what runs share; `time_estimate` predicts how long they take.
 * Comparing: `paper_results` has the paper's results; `summary` compares ours with them; `averages` has the paper's
   rules for averages and ranks.
-* Writing: `markdown` and `page` render `table_rows`; `formatting` has numbers and sentences, `charts` the curves.
+* Writing: `markdown` and `page` render the tables; `formatting` is what both share, `charts` draws the curves.
 
 The command line is ``ultraspec reproduce``.
 """

@@ -42,16 +42,9 @@ class CachedDataset:
 
 
 def prepare(dataset: Dataset, scale: float, folder: Path) -> CachedDataset:
-    """Write the files of a data set, unless they exist.
+    """Write the files of a data set to a folder, unless they exist.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        The data set.
-    scale : float
-        Share of the rows: synthetic sets are generated with fewer rows, others are sampled.
-    folder : Path
-        Folder of the files.
+    If `scale` is less than 1, synthetic sets are generated with fewer rows, and others are sampled.
     """
     stem = cache_name(dataset, scale)
     facts = folder / f"{stem}.json"

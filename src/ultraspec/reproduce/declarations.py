@@ -61,26 +61,16 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """One of the paper's tables.
-
-    Attributes
-    ----------
-    metric : str
-        "nmi", "ca" or "seconds"; empty for Tables 10 to 16, which show all three.
-    family : str
-        "spectral" or "ensemble"; empty for Tables 10 to 16.
-    reference : str
-        The method that is listed for reference only and is not ranked.
-    """
+    """One of the paper's tables."""
 
     name: str
     title: str
     datasets: Sequence[str]
     methods: Sequence[str]
     settings: Sequence[Setting] = (Setting("", {}),)
-    metric: str = ""
-    family: str = ""
-    reference: str = ""
+    metric: str = ""  # "nmi", "ca" or "seconds"; empty for Tables 10 to 16, which show all three
+    family: str = ""  # "spectral" or "ensemble"; empty for Tables 10 to 16
+    reference: str = ""  # the method that is listed for reference only and is not ranked
 
     @property
     def number(self) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ultraspec.reproduce import declarations
 from ultraspec.reproduce.dataset_cache import CachedDataset, cache_name, prepare, read_file
@@ -20,13 +20,7 @@ from ultraspec.reproduce.worker import Task, find_estimator
 from ultraspec.rows import InvalidSelection
 from ultraspec.rows.label_files import split_column
 
-
-class _Titled(Protocol):
-    @property
-    def title(self) -> str: ...
-
-
-T = TypeVar("T", bound=_Titled)
+T = TypeVar("T", bound=Dataset | Method)
 
 
 @dataclass(frozen=True)
@@ -76,16 +70,13 @@ class Experiment:
         method = next(method for method in self.methods if method.title == run.method)
         data = self._prepared[run.dataset]
         return Task(
-            data=data,
-            estimator=method.estimator,
+            data,
+            method,
             parameters={**method.fixed, **json.loads(run.parameters)},
             seed=run.seed,
             threads=self.threads,
-            combines=method.combines,
-            custom=method.custom,
             members_folder=str(self.cache / "members" / f"{data.stem}-{run.seed}"),
             module_folder=os.getcwd() if method.custom else "",
-            code=method.code,
         )
 
 
@@ -117,18 +108,9 @@ def choose_tables(names: Sequence[str]) -> list[Table]:
 
 
 def choose(known: Sequence[T], names: Sequence[str] | None, what: str, custom: Sequence[T] = ()) -> list[T]:
-    """Select items by title in any spelling (``u-spec`` or ``USPEC``); a user's items are always included.
+    """Select items by title in any spelling (``u-spec`` or ``USPEC``); a user's items, `custom`, are always included.
 
-    Parameters
-    ----------
-    known : sequence
-        Items to select from.
-    names : sequence of str or None
-        Titles; "none" stands for no item, None for all.
-    what : str
-        What the items are, for messages: "method".
-    custom : sequence
-        Items that the user added.
+    The name "none" stands for no item, None for all names. Messages call an item `what`: "method".
 
     Examples
     --------

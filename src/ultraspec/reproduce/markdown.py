@@ -10,6 +10,10 @@ from ultraspec.reproduce.formatting import (
     CURVE_RULE,
     METRIC_TITLES,
     RECONSTRUCTED,
+    average_rows,
+    best_methods,
+    count_runs,
+    curve_rows,
     dataset_title,
     format_difference,
     format_ours,
@@ -18,9 +22,9 @@ from ultraspec.reproduce.formatting import (
     method_title,
     provenance,
     quick_look_note,
+    reason_rows,
 )
 from ultraspec.reproduce.summary import POINTS, SIGMAS, Entry, Summary
-from ultraspec.reproduce.table_rows import average_rows, best_methods, count_runs, curve_rows, reason_rows
 
 
 def render(summary: Summary, tables: Sequence[Table]) -> str:

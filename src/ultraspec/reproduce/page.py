@@ -15,6 +15,10 @@ from ultraspec.reproduce.formatting import (
     METRIC_NAMES,
     METRIC_TITLES,
     RECONSTRUCTED,
+    average_rows,
+    best_methods,
+    count_runs,
+    curve_rows,
     dataset_title,
     format_difference,
     format_ours,
@@ -25,10 +29,10 @@ from ultraspec.reproduce.formatting import (
     method_title,
     provenance,
     quick_look_note,
+    reason_rows,
 )
 from ultraspec.reproduce.paper_results import METRICS
 from ultraspec.reproduce.summary import POINTS, SIGMAS, Entry, Summary
-from ultraspec.reproduce.table_rows import average_rows, best_methods, count_runs, curve_rows, reason_rows
 
 PACKAGE = "ultraspec.reproduce"
 CPU = "ours is CPU time, the paper’s is wall-clock time"

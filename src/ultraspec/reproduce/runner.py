@@ -78,24 +78,10 @@ def _was_raised(record: Record, limits: Limits) -> bool:
 
 
 class Runner:
-    """Runs tasks and stores their results.
+    """Runs tasks, `jobs` at a time and each within the limits, and appends their results to the store.
 
-    Parameters
-    ----------
-    store : Store
-        Where records are appended.
-    make_task : callable
-        Returns the task of a run.
-    limits : Limits
-        Limits of each run.
-    jobs : int
-        Number of runs at a time.
-    threads : int
-        Threads of each run.
-    on_start : callable
-        Called with each run that starts.
-    on_end : callable
-        Called with each run that ends and its record, or None if the run is skipped.
+    `on_start` is called with each run that starts, `on_end` with each run that ends and its record, or None if the run
+    is skipped.
     """
 
     def __init__(
@@ -216,8 +202,8 @@ class Runner:
             "seed": run.seed,
             "na": None,
             "reason": None,
-            "estimator": task.estimator,
-            **({"code": task.code} if task.code else {}),
+            "estimator": task.method.estimator,
+            **({"code": task.method.code} if task.method.code else {}),
             "data": task.data.stem,
             "rows": task.data.rows,
             "features": task.data.features,

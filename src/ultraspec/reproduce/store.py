@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from ultraspec.reproduce.declarations import Run, canonical_json
-from ultraspec.storage.locks import lock_file
+from ultraspec.storage.folders import lock_file
 
 Record = dict[str, Any]
 
@@ -56,17 +55,8 @@ def _parse(path: Path, data: bytes) -> tuple[list[Record], int]:
 class Store:
     """A store that is open for appending, by one process at a time. Use it in a ``with`` statement.
 
-    An incomplete last line, which a killed process may have left, is removed.
-
-    Parameters
-    ----------
-    path : Path
-        The file; created if it does not exist.
-
-    Attributes
-    ----------
-    records : list of dict
-        Records that it held when it was opened.
+    An incomplete last line, which a killed process may have left, is removed. `records` are those that the file held
+    when it was opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -95,7 +85,5 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self._file.close()

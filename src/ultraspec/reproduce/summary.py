@@ -42,27 +42,15 @@ class OurResult(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A cell of a table: our result, the paper's, and how they differ.
-
-    Attributes
-    ----------
-    ours : OurResult or None
-        None if nothing was run.
-    paper : PaperResult or None
-        None if the paper has N/A, or does not list the method (`listed` is False).
-    listed : bool
-        Whether the paper has this cell.
-    quick : bool
-        Whether our result is on a share of the rows, and so is not compared.
-    """
+    """A cell of a table: our result, the paper's, and how they differ."""
 
     dataset: str
     method: str
     metric: str
-    ours: OurResult | None
-    paper: PaperResult | None
-    listed: bool
-    quick: bool = False
+    ours: OurResult | None  # None if nothing was run
+    paper: PaperResult | None  # None if the paper has N/A, or does not list the method
+    listed: bool  # whether the paper has this cell
+    quick: bool = False  # whether our result is on a share of the rows, and so is not compared
 
     @property
     def points(self) -> float | None:
@@ -118,14 +106,7 @@ class Averages:
 
 
 class Summary:
-    """The runs of a store at one scale.
-
-    Parameters
-    ----------
-    records : iterable of dict
-        Records of the store.
-    scale : float
-        Records of other scales are ignored.
+    """The runs of a store at one scale; records of other scales are ignored.
 
     Attributes
     ----------

@@ -14,13 +14,7 @@ UNKNOWN_SECONDS = 5.0  # of a run, before any is done
 
 
 class TimeEstimate:
-    """Learns from finished runs how long others will take.
-
-    Parameters
-    ----------
-    records : iterable of dict
-        Records of the store.
-    """
+    """Learns from finished runs how long others will take."""
 
     def __init__(self, records: Iterable[Record]) -> None:
         self._seconds: dict[Hashable, list[float]] = {}

@@ -20,6 +20,7 @@ import numpy as np
 from ultraspec import USENC, USPEC, baselines, metrics  # noqa: F401 - loaded once, before processes are forked
 from ultraspec.engines.memory import peak_bytes
 from ultraspec.reproduce.dataset_cache import CachedDataset
+from ultraspec.reproduce.declarations import Method
 from ultraspec.reproduce.member_cache import combine_members, get_members
 
 WARM_UP_ROWS = 1000
@@ -31,15 +32,12 @@ class Task:
     """What a process needs to know about its run."""
 
     data: CachedDataset
-    estimator: str
+    method: Method
     parameters: dict[str, Any]
     seed: int
     threads: int
-    combines: bool
-    custom: bool
     members_folder: str
     module_folder: str  # where a user's modules are searched first
-    code: str = ""  # checksum of the user's module
 
 
 def work(task: Task, pipe: Any) -> None:
@@ -71,13 +69,13 @@ def _end_with_parent() -> None:
 def measure(task: Task) -> dict[str, Any]:
     """Fit and score. Only the fit is timed; kernels are compiled or loaded before, on a few rows."""
     X, y = task.data.open()
-    if not task.custom:  # a user's estimator may not support a second fit
+    if not task.method.custom:  # a user's estimator may not support a second fit
         step = max(1, len(X) // WARM_UP_ROWS)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             build_estimator(task).fit(np.ascontiguousarray(X[::step][:WARM_UP_ROWS]))
     base_bytes = peak_bytes()
-    results = _fit_shared(task, X) if task.combines else _fit(task, X)
+    results = _fit_shared(task, X) if task.method.combines else _fit(task, X)
     labels = np.asarray(results.pop("labels"))
     if labels.shape != y.shape:
         raise ValueError(f"labels have the shape {labels.shape}, but there are {len(y)} rows")
@@ -122,9 +120,9 @@ def _fit_shared(task: Task, X: Any) -> dict[str, Any]:
 
 def build_estimator(task: Task) -> Any:
     """Build the estimator of a task; a user's estimator gets only those usual parameters that it has."""
-    kind = find_estimator(task.estimator, task.module_folder)
+    kind = find_estimator(task.method.estimator, task.module_folder)
     usual = {"n_clusters": task.data.clusters, "random_state": task.seed, "n_jobs": task.threads}
-    if task.custom:
+    if task.method.custom:
         known = inspect.signature(kind).parameters
         if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
             usual = {name: value for name, value in usual.items() if name in known}

@@ -32,9 +32,9 @@ from ultraspec.rows.file_rows import FileRows
 from ultraspec.rows.formats import FORMATS, Format, find_format, open_file
 from ultraspec.rows.in_memory import ArrayRows, SparseRows, subset, to_canonical_csr
 from ultraspec.rows.interface import Block, Rows, RowView, Span, cut_span, is_lazy, sample_indices
+from ultraspec.rows.raw_matrix import watch_writing
 from ultraspec.rows.results import allocate_matrix, allocate_rows, stays_in_memory
 from ultraspec.rows.scaled import ScaledRows, Scaling
-from ultraspec.rows.written_out import watch_writing
 
 __all__ = [
     "FORMATS",

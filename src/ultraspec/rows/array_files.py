@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ultraspec._checks import InvalidParameterType
-from ultraspec.rows.chunked import CHUNK_BYTES, MOST_CHUNK_BYTES
+from ultraspec.rows.chunked import CHUNK_BYTES, MOST_CHUNK_BYTES, ChunkedRows
 from ultraspec.rows.columns import Columns
 from ultraspec.rows.errors import AmbiguousArray, ArrayNotFound, InvalidFile
-from ultraspec.rows.file_rows import Array, FileSource
-from ultraspec.rows.raw_matrix import MatrixRows
-from ultraspec.rows.written_out import write_tiles
+from ultraspec.rows.file_rows import Array, FileRows, FileSource
+from ultraspec.rows.raw_matrix import MatrixRows, write_tiles
+
+Read = Callable[[slice, slice], Array]  # returns the values of a slice of rows and a slice of columns
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,6 @@ class ArrayInfo:
     def is_numeric(self) -> bool:
         """Whether it holds real numbers."""
         return getattr(self.dtype, "kind", "O") in "biuf"
-
-    @property
-    def is_matrix(self) -> bool:
-        """Whether it is 2-d and holds real numbers."""
-        return len(self.shape) == 2 and self.is_numeric
 
     def __str__(self) -> str:
         return f"{' x '.join(map(str, self.shape)) or 'a single value'}, {self.dtype}"
@@ -61,7 +56,7 @@ def choose_array(path: Path, arrays: Mapping[str, ArrayInfo], chosen: str | None
             raise ArrayNotFound(chosen, path, arrays)
         check_matrix(path, f"an array {chosen!r}", arrays[chosen])
         return chosen
-    matrices = [name for name, info in arrays.items() if info.is_matrix]
+    matrices = [name for name, info in arrays.items() if info.is_numeric and len(info.shape) == 2]
     if len(matrices) == 1:
         return matrices[0]
     if matrices:
@@ -72,42 +67,46 @@ def choose_array(path: Path, arrays: Mapping[str, ArrayInfo], chosen: str | None
     raise ArrayNotFound(None, path, arrays)
 
 
-def chunk_bounds(n_rows: int, row_bytes: int, stored_rows: int) -> npt.NDArray[np.int64]:
-    """Return the first row of each chunk, and the number of rows.
+class StoredArrayRows(ChunkedRows):
+    """Rows of an array in stored chunks, see `open_stored`.
 
     A chunk consists of stored chunks, with `stored_rows` rows each, and has about `CHUNK_BYTES`.
     """
-    step = stored_rows * max(1, CHUNK_BYTES // max(1, stored_rows * row_bytes))
-    return np.append(np.arange(0, n_rows, step), n_rows)
+
+    def __init__(self, source: FileSource, info: ArrayInfo, columns: Columns, stored_rows: int, read: Read) -> None:
+        n_rows, total = info.shape
+        step = stored_rows * max(1, CHUNK_BYTES // max(1, stored_rows * total * info.dtype.itemsize))
+        super().__init__(source, np.append(np.arange(0, n_rows, step), n_rows), columns, info.dtype)
+        self._read = read
+
+    def _n_strips(self, n_bytes: int) -> int:
+        return 1  # each strip would decode the stored chunks again; and HDF5 runs in one thread at a time
+
+    def _decode(self, number: int, columns: slice, buffer: Array) -> Array:
+        numbers = self._columns.numbers[columns]
+        low = int(numbers.min())
+        rows = slice(int(self._bounds[number]), int(self._bounds[number + 1]))
+        buffer[...] = self._read(rows, slice(low, int(numbers.max()) + 1))[:, numbers - low]
+        return buffer
 
 
-def write_out_if_large(
+def open_stored(
+    kind: type[StoredArrayRows],
     source: FileSource,
     info: ArrayInfo,
     columns: Columns,
     stored_shape: tuple[int, int],
-    read: Callable[[slice, slice], Array],
-) -> MatrixRows | None:
-    """Write an array to a temporary file if its stored chunks are too large for every thread to decode one.
+    read: Read,
+) -> FileRows:
+    """Return the rows of an array in stored chunks.
 
-    Parameters
-    ----------
-    source : FileSource
-        The file.
-    info : ArrayInfo
-        Shape and type of the array.
-    columns : Columns
-        The chosen columns.
-    stored_shape : tuple of int
-        Shape of the stored chunks.
-    read : callable
-        Returns the values of a slice of rows and a slice of columns.
+    If stored chunks are too large for every thread to decode one, the array is written to a temporary file.
     """
     n_rows, total = info.shape
     chunk_rows, chunk_columns = stored_shape
     dtype = np.dtype(info.dtype)
     if n_rows == 0 or min(chunk_rows, n_rows) * total * dtype.itemsize <= MOST_CHUNK_BYTES:
-        return None
+        return kind(source, info, columns, chunk_rows, read)
     # stored chunks without a chosen column are skipped; of others all columns are written, as they are decoded anyway
     needed = np.unique(columns.numbers // chunk_columns)
     ranges = [np.arange(c * chunk_columns, min((c + 1) * chunk_columns, total)) for c in needed.tolist()]

@@ -33,25 +33,13 @@ Decode = Callable[[slice, Array], Array]
 class Chunk:
     """A chunk that is decoded by all threads that need it, each of them a strip of columns at a time.
 
-    Parameters
-    ----------
-    buffer : ndarray
-        Buffer for the values. Each chunk has a new one: large arrays are returned to the system when they are freed.
-    n_strips : int
-        Number of strips.
-
-    Attributes
-    ----------
-    strips : list of ndarray
-        2-d arrays with all rows of the chunk, and consecutive columns.
-    failed : bool
-        Whether decoding failed in some thread.
+    Each chunk has a new buffer for the values: large arrays are returned to the system when they are freed.
     """
 
     def __init__(self, buffer: Array, n_strips: int) -> None:
         self.buffer = buffer
-        self.strips: list[Any] = [None] * n_strips
-        self.failed = False
+        self.strips: list[Any] = [None] * n_strips  # 2-d arrays with all rows of the chunk, and consecutive columns
+        self.failed = False  # whether decoding failed in some thread
         self._bounds = [buffer.shape[1] * strip // n_strips for strip in range(n_strips + 1)]
         self._n_started = 0
         self._n_done = 0

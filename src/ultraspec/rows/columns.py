@@ -17,21 +17,11 @@ from ultraspec.rows.errors import AmbiguousColumn, ColumnNotFound, InvalidFile, 
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns that were chosen from a file.
+    """Columns that were chosen from a file."""
 
-    Attributes
-    ----------
-    numbers : ndarray of int
-        Their numbers in the file, in the order in which they were chosen.
-    names : list of str or None
-        Their names.
-    total : int
-        Number of columns of the file.
-    """
-
-    numbers: npt.NDArray[np.intp]
-    names: list[str] | None
-    total: int
+    numbers: npt.NDArray[np.intp]  #: their numbers in the file, in the order in which they were chosen
+    names: list[str] | None  #: their names
+    total: int  #: number of columns of the file
 
     @classmethod
     def choose(

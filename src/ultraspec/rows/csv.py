@@ -18,8 +18,7 @@ from ultraspec.rows.columns import Columns, check_numeric_columns
 from ultraspec.rows.errors import HeaderGuessed, IndexGuessed, InvalidFile, NotNumeric, UnreadableFile
 from ultraspec.rows.file_rows import Array, FileSource
 from ultraspec.rows.file_state import FileState
-from ultraspec.rows.raw_matrix import MatrixRows
-from ultraspec.rows.written_out import create_file, report_written
+from ultraspec.rows.raw_matrix import MatrixRows, create_file, report_written
 from ultraspec.storage.temporary import TemporaryFile
 
 # Sizes of the blocks that are parsed: the smallest that lines fit into, as pyarrow reads 32 blocks ahead.
@@ -114,13 +113,7 @@ def _choose(columns: Sequence[str | int] | None, path: Path, first_line: list[st
 
 
 class _Table:
-    """A CSV file as pyarrow reads it.
-
-    Attributes
-    ----------
-    first_line : list of str
-        Fields of the first line.
-    """
+    """A CSV file as pyarrow reads it; `first_line` are the fields of its first line."""
 
     def __init__(self, path: Path, delimiter: str, decimal: str, block_bytes: int) -> None:
         self._csv: Any = import_optional("pyarrow.csv", "CSV files")

@@ -27,21 +27,7 @@ T = TypeVar("T")
 
 
 class DaskRows(Rows):
-    """Rows of a Dask array.
-
-    Attributes
-    ----------
-    array : dask.array.Array
-        The array, with one chunk along the columns.
-    lengths : ndarray of int64
-        Number of rows of each chunk.
-    chunks : list of Delayed
-        The chunks.
-    bounds : ndarray of int64
-        First row of each chunk, and the number of rows.
-    counted : bool
-        Whether the lengths are known.
-    """
+    """Rows of a Dask array with one chunk along the columns; `lengths` are the numbers of rows of the chunks."""
 
     in_memory = False
     remote = True
@@ -54,8 +40,8 @@ class DaskRows(Rows):
         self.sparse = scipy.sparse.issparse(array._meta)
         self.chunks = array.to_delayed()[:, 0].tolist()
         self.lengths = lengths
-        self.counted = lengths.any()
-        self.bounds = np.concatenate([[0], np.cumsum(lengths)])
+        self.counted = lengths.any()  # whether the lengths are known
+        self.bounds = np.concatenate([[0], np.cumsum(lengths)])  # first row of each chunk, and the number of rows
         self.n_rows = int(self.bounds[-1])
 
     @property
@@ -72,7 +58,7 @@ class DaskRows(Rows):
         """Return ranges that cover all rows in order; each is within one chunk."""
         return [span for run in self.runs(0) for span in run]
 
-    def runs(self, most: int) -> list[Sequence[Span]]:  # noqa: ARG002
+    def runs(self, most: int) -> list[Sequence[Span]]:
         """Return the blocks of each chunk that has rows."""
         return chunk_runs(self.lengths, self.block_rows)
 
@@ -174,11 +160,8 @@ def _frame_to_array(frame: Any) -> tuple[Any, list[str] | None]:
         for part in frame.to_delayed()
     ]
     names = list(meta.columns)
-    return da.concatenate(parts, allow_unknown_chunksizes=True), names if _all_strings(names) else None
-
-
-def _all_strings(names: list[Any]) -> bool:
-    return all(isinstance(name, str) for name in names)
+    has_names = all(isinstance(name, str) for name in names)
+    return da.concatenate(parts, allow_unknown_chunksizes=True), names if has_names else None
 
 
 def _number_type(kind: Any) -> Any:
@@ -193,18 +176,8 @@ def _frame_values(frame: Any, dtype: Any) -> npt.NDArray[Any]:
 def map_lazily(rows: Rows, function: Callable[[Block], Any], dtype: Any, width: int | None, name: str) -> Any:
     """Return a Dask array, with the chunks of the rows, of the results of `function` for their blocks.
 
-    Parameters
-    ----------
-    rows : Rows
-        Rows of a Dask collection, or a view of them.
-    function : callable
-        Takes a block; returns a vector, a matrix with `width` columns, or a tuple of such.
-    dtype : dtype or list of dtype
-        Type of the result; a list for a tuple, for which a tuple of arrays is returned.
-    width : int or None
-        Number of columns; None for a vector.
-    name : str
-        Start of the name of the tasks.
+    The results are matrices with `width` columns, or vectors if that is None. If `dtype` is a list, they are tuples,
+    and a tuple of arrays is returned. The names of the tasks begin with `name`.
     """
     if isinstance(dtype, list):
         return tuple(map_lazily(rows, partial(_item, function, i), each, width, name) for i, each in enumerate(dtype))

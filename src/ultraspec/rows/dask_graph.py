@@ -81,22 +81,11 @@ def run_graph(
     closed: threading.Event | None = None,
     token: str = "",
 ) -> list[Any]:
-    """Compute delayed values.
+    """Compute the delayed values `wanted`, and call `advance` for each of the `leaves` among their tasks.
 
-    Dask's callbacks are not used for progress: they are global, and would mix up fits in several threads.
-
-    Parameters
-    ----------
-    leaves : sequence of Delayed
-        The tasks that are counted.
-    wanted : sequence of Delayed
-        The values to return.
-    advance : callable
-        Called when a leaf is done.
-    closed : Event, optional
-        Cancels the computation when it is set.
-    token : str
-        Identifies the leaves that run in this process; they enter `task` with it.
+    Setting `closed` cancels the computation. The `token` identifies the leaves that run in this process; they enter
+    `task` with it. Dask's callbacks are not used for progress: they are global, and would mix up fits in several
+    threads.
     """
     client = active_client()
     if client is not None:

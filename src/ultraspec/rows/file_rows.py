@@ -20,21 +20,11 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class FileSource:
-    """A file and how to open it again, which is what a pickled row source consists of.
+    """A file and how to open it again, which is what a pickled row source consists of."""
 
-    Attributes
-    ----------
-    path : Path
-        The file or folder.
-    opener : callable
-        Function or class at the top level of a module, called with a path, columns and options.
-    options : dict
-        Options of `ultraspec.open_rows` for this file.
-    """
-
-    path: Path
-    opener: Callable[..., Rows]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    path: Path  #: the file or folder
+    opener: Callable[..., Rows]  #: at the top level of a module; called with a path, columns and options
+    options: Mapping[str, Any] = field(default_factory=dict)  #: options of `ultraspec.open_rows` for this file
 
     def reopen(self, columns: Sequence[int] | None, n_rows: int, names: list[str] | None) -> Rows:
         """Open the file of an unpickled source; raise if its rows or columns are not what they were."""

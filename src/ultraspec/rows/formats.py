@@ -24,34 +24,18 @@ from ultraspec.rows.zarr import is_zarr_folder, open_zarr
 class Format:
     """A file format.
 
-    Attributes
-    ----------
-    name : str
-        Name for messages.
-    suffixes : tuple of str
-        Ends of file names, in lower case.
-    open : callable
-        Function or class at the top level of a module: takes a path, columns (or None) and options, returns the rows.
-    description : str
-        What is read, for the documentation of `ultraspec.open_rows`.
-    options : tuple of str
-        Options of `ultraspec.open_rows` that apply.
-    is_table : bool
-        Whether columns have names.
-    slow_to_open : bool
-        Whether files are read completely on opening, so that progress is shown.
-    is_folder : callable, optional
-        Returns whether a folder is of this format.
+    `open` is a function or class at the top level of a module. It takes a path, columns (or None) and options, and
+    returns the rows.
     """
 
-    name: str
-    suffixes: tuple[str, ...]
+    name: str  #: name for messages
+    suffixes: tuple[str, ...]  #: ends of file names, in lower case
     open: Callable[..., Rows]
-    description: str
-    options: tuple[str, ...] = ()
-    is_table: bool = False
-    slow_to_open: bool = False
-    is_folder: Callable[[Path], bool] | None = None
+    description: str  #: what is read, for the documentation of `ultraspec.open_rows`
+    options: tuple[str, ...] = ()  #: options of `ultraspec.open_rows` that apply
+    is_table: bool = False  #: whether columns have names
+    slow_to_open: bool = False  #: whether files are read completely on opening, so that progress is shown
+    is_folder: Callable[[Path], bool] | None = None  #: returns whether a folder is of this format
 
 
 # Folders are of the first format that they match.

@@ -107,11 +107,11 @@ class Rows(ABC):
             Real numbers of any type.
         """
 
-    def select(self, columns: Sequence[str | int]) -> Rows:  # noqa: ARG002
+    def select(self, columns: Sequence[str | int]) -> Rows:
         """Return these rows with only some columns, by name or number, in this order; row sources of files can."""
         raise TypeError(f"{type(self).__name__} cannot choose columns.")
 
-    def column_indices(self, columns: Sequence[str | int]) -> list[int]:  # noqa: ARG002
+    def column_indices(self, columns: Sequence[str | int]) -> list[int]:
         """Return the indices of columns that are given by name or number."""
         raise TypeError(f"{type(self).__name__} cannot choose columns.")
 
@@ -160,13 +160,7 @@ class Rows(ABC):
 
 
 class RowView(Rows):
-    """A row source that transforms the blocks of another one.
-
-    Parameters
-    ----------
-    rows : Rows
-        The other source.
-    """
+    """A row source that transforms the blocks of another one."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows

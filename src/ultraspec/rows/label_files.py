@@ -26,19 +26,8 @@ CHECKED_ROWS = 2**20  # float labels are checked in blocks of this many
 def read_label_file(text: str, column: str | None = None, delimiter: str | None = None) -> Array:
     """Read labels from a file; strings are replaced by the number of each distinct string.
 
-    Parameters
-    ----------
-    text : str
-        ``path`` or ``path:column``.
-    column : str, optional
-        Column, or array of an .npz file, where `text` names none. By default the only one, or "label".
-    delimiter : str, optional
-        Character between the values of a CSV file.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        Integers, or floats with integer values.
+    The `text` is ``path`` or ``path:column``. Where it names no column (or array of an .npz file), `column` is read, by
+    default the only one, or "label". Labels are integers, or floats with integer values.
 
     Examples
     --------

@@ -20,21 +20,11 @@ from ultraspec.rows.raw_matrix import MatrixRows, WatchedFile
 
 @dataclass(frozen=True)
 class NpyHeader:
-    """Header of an array in .npy format.
+    """Header of an array in .npy format."""
 
-    Attributes
-    ----------
-    info : ArrayInfo
-        Shape and type of the array.
-    by_column : bool
-        Whether it is stored in Fortran order.
-    n_bytes : int
-        Length of the header.
-    """
-
-    info: ArrayInfo
-    by_column: bool
-    n_bytes: int
+    info: ArrayInfo  #: shape and type of the array
+    by_column: bool  #: whether it is stored in Fortran order
+    n_bytes: int  #: length of the header
 
     def check_size(self, n_bytes: int, path: Path, member: str = "") -> None:
         """Raise if `n_bytes`, with the header, are too few for the array."""

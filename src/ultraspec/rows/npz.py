@@ -18,8 +18,7 @@ from ultraspec.rows.file_state import FileState
 from ultraspec.rows.in_memory import SparseRows
 from ultraspec.rows.interface import Rows
 from ultraspec.rows.npy import NpyHeader, read_header
-from ultraspec.rows.raw_matrix import RUN_BYTES, MatrixRows, WatchedFile
-from ultraspec.rows.written_out import create_file, report_written
+from ultraspec.rows.raw_matrix import RUN_BYTES, MatrixRows, WatchedFile, create_file, report_written
 from ultraspec.storage.temporary import RandomAccessFile
 
 KIND = "an .npz file"

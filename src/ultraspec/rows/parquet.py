@@ -16,8 +16,7 @@ from ultraspec.rows.columns import Columns, check_numeric_columns
 from ultraspec.rows.errors import InconsistentFiles, InvalidFile
 from ultraspec.rows.file_rows import Array, FileRows, FileSource
 from ultraspec.rows.file_state import FileState
-from ultraspec.rows.raw_matrix import MatrixRows
-from ultraspec.rows.written_out import write_tiles
+from ultraspec.rows.raw_matrix import MatrixRows, write_tiles
 
 SUFFIXES = (".parquet", ".pq", ".parq")
 KIND = "a Parquet file"
@@ -65,27 +64,13 @@ def find_parts(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Part:
-    """One Parquet file.
+    """One Parquet file."""
 
-    Attributes
-    ----------
-    state : FileState
-        Its path and state.
-    metadata : pyarrow.parquet.FileMetaData
-        Its footer.
-    names : list of str
-        Its columns.
-    types : dict of str to pyarrow.DataType
-        Their types.
-    index : set of str
-        Columns that are the index of a pandas frame.
-    """
-
-    state: FileState
-    metadata: Any
-    names: list[str]
-    types: dict[str, Any]
-    index: set[str]
+    state: FileState  #: its path and state
+    metadata: Any  #: its footer, a pyarrow.parquet.FileMetaData
+    names: list[str]  #: its columns
+    types: dict[str, Any]  #: their types, by name
+    index: set[str]  #: columns that are the index of a pandas frame
 
     @classmethod
     def of(cls, path: Path) -> Part:

@@ -1,9 +1,15 @@
-"""Rows of an uncompressed matrix somewhere in a file, stored row by row or column by column."""
+"""Rows of an uncompressed matrix somewhere in a file, stored row by row or column by column.
+
+Files that cannot be read from the middle are written out once, as such a matrix. The temporary file is deleted when
+nothing refers to it any more.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import numpy as np
@@ -13,20 +19,14 @@ from ultraspec.rows.columns import Columns
 from ultraspec.rows.file_rows import Array, FileRows, FileSource
 from ultraspec.rows.file_state import FileState
 from ultraspec.rows.interface import Block
-from ultraspec.storage.temporary import RandomAccessFile
+from ultraspec.storage.temporary import RandomAccessFile, TemporaryFile
 
 RUN_BYTES = 2**22  # read at once when rows are picked out of a file
 GAP_BYTES = 2**16  # reading this many bytes that are not needed costs less than another read
 
 
 class WatchedFile(RandomAccessFile):
-    """A file of the user, open for reading; reading raises if the file was changed since it was opened.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """A file of the user, open for reading; reading raises if the file was changed since it was opened."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(open(path, "rb", buffering=0))  # noqa: SIM115  closed with this object
@@ -150,3 +150,47 @@ def cut_runs(indices: npt.NDArray[np.int64], row_bytes: int) -> list[slice]:
     cut = (np.diff(indices // window) > 0) | (np.diff(indices) > gap)
     bounds = [0, *(np.flatnonzero(cut) + 1).tolist(), len(indices)]
     return [slice(low, high) for low, high in itertools.pairwise(bounds)]
+
+
+_listener: ContextVar[Callable[[float], None] | None] = ContextVar("_listener", default=None)
+
+
+@contextmanager
+def watch_writing(listener: Callable[[float], None]) -> Iterator[None]:
+    """Call `listener` with the fraction of a file that has been written out, while the body opens the file."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def report_written(fraction: float) -> None:
+    """Report progress to the listener, if there is one."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(min(fraction, 1.0))
+
+
+def create_file(path: Path, n_bytes: int | None = None) -> TemporaryFile:
+    """Create a temporary file for the content of the file at `path`, with `n_bytes` if that is known."""
+    return TemporaryFile(f"Writing {path} out as an uncompressed matrix", n_bytes)
+
+
+def write_tiles(
+    path: Path, n_rows: int, n_columns: int, dtype: np.dtype, tiles: Iterable[tuple[int, int, Array]]
+) -> TemporaryFile:
+    """Write ``(first row, first column, values)`` as one matrix, column by column.
+
+    Only one tile is in memory at a time.
+    """
+    total = n_rows * n_columns
+    file = create_file(path, total * dtype.itemsize)
+    written = 0
+    for row, first, values in tiles:
+        for column in range(values.shape[1]):
+            part = np.ascontiguousarray(values[:, column], dtype=dtype)
+            file.write_from(part, ((first + column) * n_rows + row) * dtype.itemsize)
+        written += values.size
+        report_written(written / total)
+    return file

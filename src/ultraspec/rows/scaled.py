@@ -72,7 +72,7 @@ class ScaledRows(RowView):
         self.scaling = scaling
         self.names = rows.names
 
-    def transform(self, block: Block, numbers: Any) -> Block:  # noqa: ARG002
+    def transform(self, block: Block, numbers: Any) -> Block:
         """Return the scaled block."""
         return self.scaling.apply(block)
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ultraspec._checks import import_optional
-from ultraspec.rows.array_files import ArrayInfo, choose_array, chunk_bounds, write_out_if_large
-from ultraspec.rows.chunked import ChunkedRows
+from ultraspec.rows.array_files import ArrayInfo, StoredArrayRows, choose_array, open_stored
 from ultraspec.rows.columns import Columns
 from ultraspec.rows.file_rows import Array, FileRows, FileSource
 from ultraspec.rows.file_state import file_changed, reading
@@ -41,49 +40,38 @@ def open_zarr(path: Path, columns: Sequence[str | int] | None, *, array: str | N
     chosen = Columns.choose(columns, path, info.shape[1])
     source = FileSource(path, open_zarr, {} if array is None else {"array": array})
 
-    def read(rows: slice, columns: slice) -> Array:
-        with reading(path, KIND, *ERRORS):
-            return np.asarray(item[rows, columns])
-
-    return write_out_if_large(source, info, chosen, item.chunks, read) or ZarrRows(source, item, chosen)
+    return open_stored(ZarrRows, source, info, chosen, item.chunks, _Reader(path, item))
 
 
-class ZarrRows(ChunkedRows):
+class ZarrRows(StoredArrayRows):
     """Rows of a Zarr array."""
 
-    def __init__(self, source: FileSource, array: Any, columns: Columns) -> None:
-        n_rows, total = array.shape
-        bounds = chunk_bounds(n_rows, total * array.dtype.itemsize, array.chunks[0])
-        super().__init__(source, bounds, columns, array.dtype)
+
+class _Reader:
+    """Reads slices of an array; raises if the files that hold a slice were changed since it was first read.
+
+    A stored chunk that is removed would read as zeros.
+    """
+
+    def __init__(self, path: Path, array: Any) -> None:
+        self._path = path
         self._array = array
+        self._states: dict[tuple[int, ...], int] = {}
 
-    def _set_columns(self, columns: Columns) -> None:
-        super()._set_columns(columns)
-        self._states: dict[int, int] = {}
-
-    def _n_strips(self, n_bytes: int) -> int:  # noqa: ARG002
-        return 1  # each strip would decode the stored chunks again
-
-    def _decode(self, number: int, columns: slice, buffer: Array) -> Array:
-        numbers = self._columns.numbers[columns]
-        low = int(numbers.min())
-        high = int(numbers.max()) + 1
-        first = int(self._bounds[number])
-        last = int(self._bounds[number + 1])
-        before = self._state(first, last, low, high)
-        with reading(self.path, KIND, *ERRORS):
-            values = np.asarray(self._array[first:last, low:high])
-        # A stored chunk that is removed later would read as zeros: the state at the first decoding must not change.
-        known = self._states.setdefault(number, before)
-        if not before == known == self._state(first, last, low, high):
-            raise file_changed(self.path)
-        buffer[...] = values[:, numbers - low]
-        return buffer
+    def __call__(self, rows: slice, columns: slice) -> Array:
+        place = rows.start, rows.stop, columns.start, columns.stop
+        before = self._state(*place)
+        with reading(self._path, KIND, *ERRORS):
+            values = np.asarray(self._array[rows, columns])
+        known = self._states.setdefault(place, before)
+        if not before == known == self._state(*place):
+            raise file_changed(self._path)
+        return values
 
     def _state(self, first: int, last: int, low: int, high: int) -> int:
         """Return a hash of sizes and modification times of the files that hold a part of the array."""
         rows, columns = self._array.shards or self._array.chunks
-        folder = self.path / self._array.path
+        folder = self._path / self._array.path
         keys = (
             self._array.metadata.encode_chunk_key((i, j))
             for i in range(first // rows, (last - 1) // rows + 1)

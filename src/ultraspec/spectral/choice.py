@@ -19,7 +19,7 @@ from ultraspec._kernels.agreement import vote
 from ultraspec.cluster.points import FEW_FEATURES, Labels
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Rows, sample_indices
+from ultraspec.rows import Rows, sample_indices, subset
 from ultraspec.spectral.candidates import (
     CANDIDATES,
     JUDGE_LABELINGS,
@@ -61,12 +61,15 @@ class SmallGraph:
         Affinity of the representatives.
     spectrum : Spectrum
         Its eigenvectors.
+    edges : Edges
+        Edges of its rows.
     """
 
     index: RepresentativeIndex
     sigma: float
     graph: Graph
     spectrum: Spectrum
+    edges: Edges
 
     @classmethod
     def build(
@@ -84,9 +87,10 @@ class SmallGraph:
         search = options.n_neighbors, options.neighborhood_factor, options.neighbors
         index = build_index(R, *search, rows.n_rows, rows.sparse, rngs[1], engine)
         edges = connect(rows, index, engine, affinity=options.affinity, warn=False)  # numbers of rows are of a sample
+        assert isinstance(edges, Edges)
         graph = reduce_graph(edges, rows, len(R), engine, options.row_power)
         spectrum = transfer_cut(graph, n_vectors, options.regularization, index.representatives, engine)
-        return cls(index, edges.sigma, graph, spectrum)
+        return cls(index, edges.sigma, graph, spectrum, edges)
 
 
 @dataclass(frozen=True)
@@ -185,12 +189,13 @@ class Choice:
     def choose(self, n_clusters: int, engine: ThreadEngine) -> Chosen:
         """Divide the representatives of the first graph into clusters, by the candidate with the largest agreement.
 
-        Of equal ones, trees come before k-means.
+        Of equal ones, trees come before k-means. Without other graphs, the candidates judge each other.
         """
         groups = {name: cut(self.own.hierarchy, n_clusters, engine) for name, cut in CANDIDATES.items()}
+        own = {name: self.own.label(each) for name, each in groups.items()}
         others = [(judge, each) for judge in self.judges for each in judge.cut_all(n_clusters, engine)]
-        labels = [judge.label(each) for judge, each in others]
-        ranked = rank({name: agreement(self.own.label(each), labels) for name, each in groups.items()})
+        labels = [judge.label(each) for judge, each in others] or list(own.values())
+        ranked = rank({name: agreement(each, labels) for name, each in own.items()})
         chosen = groups[next(iter(ranked))]
         warn_of_few_clusters(chosen, n_clusters)
         return Chosen(chosen, ranked, self._trust(chosen, others))
@@ -295,6 +300,11 @@ class Pilot:
     common: Any = None
 
 
+def sample_pool(rows: Rows, seed: np.random.SeedSequence) -> Rows:
+    """Return sampled rows in memory, for other graphs than that of all rows."""
+    return subset(rows, sample_indices(rows.n_rows, POOL_ROWS, np.random.default_rng(seed)))
+
+
 def run_pilot(
     pool: Rows,
     n_rows: int,
@@ -326,9 +336,7 @@ def run_pilot(
     engine : ThreadEngine
         Runs the passes.
     """
-    asked = COARSE if options.n_representatives == "auto" else min(COARSE, options.n_representatives)
-    asked = max(asked, min(JUDGE_REPRESENTATIVES_PER_CLUSTER * n_clusters, FINE))
-    p = count_representatives(pool.n_rows, asked, n_clusters, options.n_neighbors)
+    p = coarse_representatives(pool.n_rows, n_clusters, options)
     seeds = seed.spawn(1 + n_judges + FURTHER_JUDGES)
     common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, np.random.default_rng(seeds[0])))
     alone = engine.within(MemberReporter(engine.reporter), alone=True)  # graphs are counted, not their passes
@@ -343,15 +351,28 @@ def run_pilot(
         judges = engine.map(build, seeds[1 : n_judges + 1])
     else:
         judges, common = panel
-    consent = _consent(judges, n_clusters, engine)
+    consent = agreement_of_judges(judges, n_clusters, engine)
     if consent < IN_DISPUTE and panel is None:
         judges += engine.map(build, seeds[n_judges + 1 :])
-    if options.n_representatives == "auto":
-        may_be_finer = pool.n_features > FEW_FEATURES and consent < IN_AGREEMENT
-        p = auto_representatives(judges, p, n_rows, n_clusters, may_be_finer=may_be_finer)
-    else:
-        p = count_representatives(n_rows, options.n_representatives, n_clusters, options.n_neighbors)
+    may_be_finer = pool.n_features > FEW_FEATURES and consent < IN_AGREEMENT
+    p = fine_representatives(judges, p, n_rows, n_clusters, options, may_be_finer=may_be_finer)
     return Pilot(p, judges, common)
+
+
+def coarse_representatives(n_rows: int, n_clusters: int, options: GraphOptions) -> int:
+    """Return the number of representatives of a graph of `n_rows` sampled rows."""
+    asked = COARSE if options.n_representatives == "auto" else min(COARSE, options.n_representatives)
+    asked = max(asked, min(JUDGE_REPRESENTATIVES_PER_CLUSTER * n_clusters, FINE))
+    return count_representatives(n_rows, asked, n_clusters, options.n_neighbors)
+
+
+def fine_representatives(
+    judges: Sequence[Judge], p: int, n_rows: int, n_clusters: int, options: GraphOptions, *, may_be_finer: bool
+) -> int:
+    """Return the number of representatives of the graph of all rows, given coarse graphs with `p` of them."""
+    if options.n_representatives == "auto":
+        return auto_representatives(judges, p, n_rows, n_clusters, may_be_finer=may_be_finer)
+    return count_representatives(n_rows, options.n_representatives, n_clusters, options.n_neighbors)
 
 
 def auto_representatives(judges: Sequence[Judge], p: int, n_rows: int, n_clusters: int, *, may_be_finer: bool) -> int:
@@ -369,7 +390,7 @@ def auto_representatives(judges: Sequence[Judge], p: int, n_rows: int, n_cluster
     return max(p, min(REPRESENTATIVES_PER_CLUSTER * n_clusters, FINE, n_rows // 3))
 
 
-def _consent(judges: Sequence[Judge], n_clusters: int, engine: ThreadEngine) -> float:
+def agreement_of_judges(judges: Sequence[Judge], n_clusters: int, engine: ThreadEngine) -> float:
     """Return the agreement of that clustering of the first graph which agrees most with those of the others."""
     first, *others = (judge.label_all(n_clusters, engine) for judge in judges)
     rest = [labels for each in others for labels in each] or first

@@ -12,7 +12,7 @@ from ultraspec.spectral.layers import Layer
 
 SHAKY = 0.6  # confidence below which a cluster is doubtful
 DOUBTFUL = 0.65  # agreement that structureless data may reach, see choosing-candidates.md
-TOUCHING = 0.02  # share of the smaller cluster's weight that is shared with another
+TOUCHING = 1e-3  # share of the smaller cluster that two clusters have in common
 ODD = 0.5  # outlier score of a row that is twice as far from its representatives as usual
 MOST_NAMED = 5  # clusters, pairs or numbers that a sentence names
 
@@ -96,7 +96,9 @@ def _shaky(findings: Findings) -> str:
         return ""
     shaky = np.flatnonzero(findings.confidence < SHAKY)
     if not shaky.size:
-        return f"Every cluster is found again by the other graphs (confidence {findings.confidence.min():.2f} or more)."
+        return (
+            f"Every cluster is found again by the other graphs (confidence at least {findings.confidence.min():.2f})."
+        )
     order = shaky[np.argsort(findings.confidence[shaky], kind="stable")]
     named = [f"{c} (confidence {findings.confidence[c]:.2f})" for c in order[:MOST_NAMED].tolist()]
     more = f" and {len(order) - MOST_NAMED} more" if len(order) > MOST_NAMED else ""

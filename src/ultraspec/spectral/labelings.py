@@ -59,6 +59,16 @@ def rough_labelings(
     return engine.map(run, starts)
 
 
+def rough_clusters(spectrum: Spectrum, k: int, max_iter: int, rng: np.random.Generator) -> Labels:
+    """Cluster the representatives once, by few steps of k-means from starts far apart; there may be fewer than `k`."""
+    weights = degree_shares(spectrum)
+    X = spectrum.unit_rows(min(k, spectrum.vectors.shape[1]))
+    heaviest = np.sort(np.argsort(-weights, kind="stable")[:SEED_POINTS])
+    start = spread_centers(X[heaviest], weights[heaviest], k, rng, 1)
+    labels = _weighted_kmeans(X, weights.astype(np.float32), start, max_iter)[0]
+    return np.unique(labels, return_inverse=True)[1].astype(np.int32).reshape(-1)
+
+
 def cluster_representatives(
     spectrum: Spectrum, k: int, max_iter: int, rng: np.random.Generator, engine: ThreadEngine
 ) -> Labels:

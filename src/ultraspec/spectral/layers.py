@@ -9,7 +9,7 @@ differently by each half, whatever the number: its agreement stays below `CHANCE
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ REPRESENTATIVES_PER_CLUSTER = 10  # of the graph of a half, if it has as many ro
 ROWS_PER_REPRESENTATIVE = 3  # of a half, up to `COARSE` representatives
 COARSE = 1000
 LEAST = 60  # representatives of a half, if it has as many rows
+LEAST_HALF = 3  # rows
 FEW_ROWS = 2000  # up to this number of rows, a half is divided at a second level: clusters may be small
 MANY = 0.3  # share of the next level from which on clusters are compared at that level, too
 SPLITS = 2  # times that the rows are divided into halves
@@ -97,6 +98,8 @@ def find_layers(
         Graphs of halves of the rows, pair by pair; None for few rows, of which halves are too small to judge.
     """
     n = pool.n_rows // 2
+    if n < LEAST_HALF:
+        return [Layer(1, 0.0)], None
     best = NO_AGREEMENT
     found = 1
     agreements: dict[int, Agreement] = {}
@@ -113,11 +116,11 @@ def find_layers(
         if is_first or max(values.values(), default=NO_AGREEMENT) > best:
             chosen = panel
             best = max(values.values(), default=NO_AGREEMENT)
-        found = _layers_of(agreements)[0].n_clusters
-    return _layers_of(agreements), chosen if n > FEW_ROWS else None
+        found = layers_of(agreements)[0].n_clusters
+    return layers_of(agreements), chosen if n > FEW_ROWS else None
 
 
-def _layers_of(agreements: dict[int, Agreement]) -> list[Layer]:
+def layers_of(agreements: dict[int, Agreement]) -> list[Layer]:
     """Return the maxima of the agreement of halves, given by number of clusters, the best first."""
     values = np.array([agreements[k].likeness for k in sorted(agreements)])
     numbers = np.array([agreements[k].n_clusters for k in sorted(agreements)])
@@ -188,10 +191,6 @@ def compare_halves(judges: Sequence[Judge], most: int, engine: ThreadEngine) -> 
 
     Each tree of one half is compared with each tree of the other; `most` is the largest number of clusters.
     """
-    most = min(most, *(judge.hierarchy.n_nodes // 2 for judge in judges))
-    numbers = list(range(2, min(EVERY, most) + 1))
-    while numbers and EVERY <= numbers[-1] < most:
-        numbers.append(min(most, max(numbers[-1] + 1, round(1.02 * numbers[-1]))))
 
     def label(judge: Judge, tree: str, k: int) -> Labels:
         return without_crumbs(judge.label(judge.hierarchy.trees[tree].cut(k)[judge.hierarchy.nodes]))
@@ -202,12 +201,20 @@ def compare_halves(judges: Sequence[Judge], most: int, engine: ThreadEngine) -> 
         n_clusters = [np.count_nonzero(np.bincount(each)) for trees in labels for each in trees]
         return Agreement(float(np.mean([likeness(a, b) for a, b in pairs])), float(np.mean(n_clusters)))
 
-    values = dict(zip(numbers, engine.map(compare, numbers), strict=True))
-    if numbers and (best := max(numbers, key=values.__getitem__)) > EVERY:
+    return compare_numbers(compare, min(most, *(judge.hierarchy.n_nodes // 2 for judge in judges)), engine)
+
+
+def compare_numbers(compare: Callable[[int], Agreement], most: int, engine: ThreadEngine) -> dict[int, Agreement]:
+    """Return the results of `compare` for numbers of clusters up to `most`: all small ones, and those near the best."""
+    numbers = list(range(2, min(EVERY, most) + 1))
+    while numbers and EVERY <= numbers[-1] < most:
+        numbers.append(min(most, max(numbers[-1] + 1, round(1.02 * numbers[-1]))))
+    agreements = dict(zip(numbers, engine.map(compare, numbers), strict=True))
+    if numbers and (best := max(numbers, key=agreements.__getitem__)) > EVERY:
         step = round(0.02 * best)
-        near = [k for k in range(best - step, best + step + 1) if EVERY < k <= most and k not in values]
-        values |= zip(near, engine.map(compare, near), strict=True)
-    return values
+        near = [k for k in range(best - step, best + step + 1) if EVERY < k <= most and k not in agreements]
+        agreements |= zip(near, engine.map(compare, near), strict=True)
+    return agreements
 
 
 def without_crumbs(labels: Labels) -> Labels:

@@ -20,18 +20,8 @@ def check_target(
 ) -> Path:
     """Return the real path of a file to be written; raise if it must not be written.
 
-    Parameters
-    ----------
-    path : Path
-        Where to write.
-    what : str
-        What is written, for messages: "model file".
-    overwrite : bool or None
-        Whether an existing file may be replaced; None: only if it was written by this package.
-    is_ours : callable
-        Returns whether a file was written by this package.
-    read : iterable of Path
-        Files that are being read, and so never replaced.
+    An existing file may be replaced if `overwrite` is True or, if it is None, if `is_ours` says that this package wrote
+    it. Files that are being `read` are never replaced. Messages call the file `what`: "model file".
     """
     target = Path(os.path.realpath(path.expanduser()))
     if target.is_dir():
@@ -60,18 +50,9 @@ def write_atomically(
 
     If the write is interrupted (by a full disk, Ctrl-C or a kill), the file at `path` is unchanged, and no other file
     is left. On systems without unnamed files, the file has the name `scratch` until it is complete; a process that is
-    killed may leave it behind.
+    killed may leave it behind. By default no other process uses the same name.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    fill : callable
-        Writes the content to an open file.
-    scratch : Path, optional
-        Temporary name. By default one that no other process uses.
-    overwrite : bool
-        Whether an existing file is replaced; otherwise FileExistsError is raised.
+    `fill` writes the content to an open file. Unless `overwrite`, FileExistsError is raised for an existing file.
     """
     if scratch is None:
         scratch = path.with_name(f".ultraspec-{secrets.token_hex(6)}.tmp")

@@ -31,15 +31,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 class Checkpoint:
-    """Folder that keeps the results of one run.
-
-    Parameters
-    ----------
-    folder : Folder or UrlFolder
-        Where the files are.
-    facts : dict
-        Data, parameters and seed of the run, as in ``checkpoint.json``.
-    """
+    """Folder that keeps the results of one run; `facts` are the data, parameters and seed of ``checkpoint.json``."""
 
     def __init__(self, folder: Folder | UrlFolder, facts: Facts) -> None:
         self.facts = facts
@@ -83,19 +75,11 @@ class Checkpoint:
     def run(
         self, name: str, function: Callable[..., Any], *args: Any, restore: Callable[[Arrays], Any] | None = None
     ) -> Any:
-        """Return the stored result of ``function(*args)``, or compute and store it.
+        """Return the stored result of ``function(*args)``, or compute and store it under `name`.
 
-        Parameters
-        ----------
-        name : str
-            Name of the result, also of its file.
-        function : callable
-            Returns an array, or an object whose ``arrays()`` gives its state as a dictionary of arrays.
-        *args : Any
-            Arguments of `function`.
-        restore : callable, optional
-            Turns a dictionary of arrays back into such an object. A ValueError means that the arrays are not valid:
-            the result is then computed again.
+        The result is an array, or an object whose ``arrays()`` gives its state as a dictionary of arrays. `restore`
+        turns such a dictionary back into an object. If it raises ValueError, the arrays are not valid, and the result
+        is computed again.
         """
         stored = self._load(name, _single_array if restore is None else restore)
         if stored is not None:
@@ -133,11 +117,7 @@ class NoCheckpoint:
     """Checkpoint that stores nothing, for fits without a folder."""
 
     def run(
-        self,
-        name: str,  # noqa: ARG002
-        function: Callable[..., Any],
-        *args: Any,
-        restore: Callable[[Arrays], Any] | None = None,  # noqa: ARG002
+        self, name: str, function: Callable[..., Any], *args: Any, restore: Callable[[Arrays], Any] | None = None
     ) -> Any:
         """Return ``function(*args)``."""
         return function(*args)

@@ -1,4 +1,4 @@
-"""Folders of files that are complete or absent: on this machine, or at a URL that fsspec can open."""
+"""Folders of files that are complete or absent: on this machine, or at a URL that fsspec can open. Also file locks."""
 
 from __future__ import annotations
 
@@ -7,22 +7,28 @@ import io
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from ultraspec.storage.atomic import write_atomically
-from ultraspec.storage.locks import lock_file
 
 LOCK = "lock"
 
 
-class Folder:
-    """A folder of this machine.
+def lock_file(file: IO[Any], *, wait: bool) -> None:
+    """Lock an open file against other processes, where the operating system supports it, until it is closed.
 
-    Parameters
-    ----------
-    folder : str or path
-        Path as the user passed it.
+    The operating system releases the lock when the process ends, however it ends. If another process holds the lock,
+    `wait` for it, or raise BlockingIOError.
     """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+class Folder:
+    """A folder of this machine, by its path as the user passed it."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.shown = str(folder)
@@ -73,13 +79,7 @@ class Folder:
 
 
 class UrlFolder:
-    """A folder at a URL, such as ``s3://bucket/run``. It cannot be locked: nothing prevents its use by two fits.
-
-    Parameters
-    ----------
-    url : str
-        URL that fsspec can open.
-    """
+    """A folder at a URL, such as ``s3://bucket/run``. It cannot be locked: nothing prevents its use by two fits."""
 
     def __init__(self, url: str) -> None:
         try:

@@ -70,13 +70,7 @@ class Spool:
 
 
 class SpooledMatrix:
-    """A matrix in a temporary file, column by column.
-
-    Parameters
-    ----------
-    columns : list of Spool
-        All columns of one file.
-    """
+    """A matrix in a temporary file, column by column: all columns of one file."""
 
     def __init__(self, columns: list[Spool]) -> None:
         self.columns = columns

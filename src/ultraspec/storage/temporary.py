@@ -27,10 +27,7 @@ MOST_AT_ONCE = 2**30  # bytes of one system call: some systems take no more than
 class RandomAccessFile:
     """An open file that any thread may read and write at any offset; closed when nothing refers to it any more.
 
-    Parameters
-    ----------
-    file : file object
-        Unbuffered binary file, which from now on belongs to this object.
+    `file` is an unbuffered binary file, which from now on belongs to this object.
     """
 
     def __init__(self, file: Any) -> None:
@@ -84,14 +81,8 @@ def _bytes_of(array: Array) -> memoryview:
 class TemporaryFile(RandomAccessFile):
     """A file in `tempfile.gettempdir()` (set TMPDIR for another folder) that is deleted when it is closed.
 
-    The file has no name, so that nothing is left behind even if the process is killed.
-
-    Parameters
-    ----------
-    purpose : str
-        What the file is for: the start of messages, as in "Sorting rows".
-    n_bytes : int, optional
-        Size of the file, if it is known. If the disk has too little space, nothing is written.
+    The file has no name, so that nothing is left behind even if the process is killed. Messages begin with its
+    `purpose`, as in "Sorting rows". If its size is known and the disk has too little space, nothing is written.
 
     Examples
     --------

@@ -8,8 +8,6 @@ A row x with the centre a can have another nearest centre c only if both lower b
 by the triangle inequality |x - c| >= |a - c| - |x - a|, which exceeds |x - a| if |x - a| < |a - c| / 2.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ultraspec._kernels._jit import kernel

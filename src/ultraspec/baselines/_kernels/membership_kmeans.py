@@ -1,7 +1,5 @@
 """k-means on rows of the membership matrix: a row is given by its base cluster in each clustering, its `columns`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ultraspec._kernels._jit import kernel, reordering_kernel

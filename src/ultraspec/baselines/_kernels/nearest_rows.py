@@ -1,7 +1,5 @@
 """Nearest rows of each row, by comparing two blocks of the same rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ultraspec._kernels._jit import kernel, reordering_kernel
