@@ -218,7 +218,9 @@ function drawRaster(area, levels) {
   const level = rasterLevel(levels);
   const { w, h, cell, code, count, extent } = level;
   const groups = current.view.kind === "labeling" ? null : current.groups;
-  const colors = current.sizes.map((_, k) => rgb(colorOf(k)));
+  const red = new Float32Array(current.sizes.length), green = red.slice(), blue = red.slice();
+  current.sizes.forEach((_, k) => { [red[k], green[k], blue[k]] = rgb(colorOf(k)); });
+  const only = state.only;
   const faint = rgb(theme("faint"));
   const low = [Math.floor((zoom.x / extent[0]) * w), Math.floor((zoom.y / extent[1]) * h)];
   const high = [Math.ceil(((zoom.x + zoom.scale) / extent[0]) * w), Math.ceil(((zoom.y + zoom.scale) / extent[1]) * h)];
@@ -239,12 +241,11 @@ function drawRaster(area, levels) {
     for (; e < cell.length && cell[e] === at; e++) {
       const group = groups ? groups[code[e]] : code[e], n = count[e];
       all += n;
-      if (!isShown(group)) continue;
-      const color = colors[group];
+      if (only !== null && only !== group) continue;
       shown += n;
-      r += n * color[0];
-      g += n * color[1];
-      b += n * color[2];
+      r += n * red[group];
+      g += n * green[group];
+      b += n * blue[group];
     }
     if (x < x1 || x >= x2) continue;
     const to = 4 * ((tall - 1 - (y - y1)) * wide + (x - x1));
@@ -258,7 +259,6 @@ function drawRaster(area, levels) {
   const left = area.x((x1 / w) * extent[0]), right = area.x((x2 / w) * extent[0]);
   const bottom = area.y((y1 / h) * extent[1]), above = area.y((y2 / h) * extent[1]);
   area.c.imageSmoothingEnabled = (right - left) / wide < 2.5; // cells that are seen one by one have sharp edges
-  area.c.imageSmoothingQuality = "high";
   area.c.drawImage(small, left, above, right - left, bottom - above);
 }
 

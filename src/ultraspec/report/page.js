@@ -10,11 +10,9 @@ let later = 0;
 function update() { // after the clusters changed
   showChoice();
   const always = new Set([showList, drawMap, showVerdict]);
-  const rest = [];
-  for (const [id, draw] of parts) {
-    if (always.has(draw) || isVisible($(id))) draw();
-    else rest.push(draw);
-  }
+  const inSight = parts.map(([id, draw]) => always.has(draw) || isVisible($(id))); // before drawing, which moves parts
+  const rest = parts.filter((_, i) => !inSight[i]).map(([, draw]) => draw);
+  parts.forEach(([, draw], i) => { if (inSight[i]) draw(); });
   clearTimeout(later);
   const next = () => {
     if (!rest.length) return;
@@ -28,6 +26,7 @@ function update() { // after the clusters changed
 }
 function drawAll() {
   readPalette();
+  treeChart.width = 0; // colours of the theme and the width may have changed
   showChoice();
   for (const [, draw] of parts) draw();
   drawEigenvalues();

@@ -46,9 +46,30 @@ function foldOrUnfold(node) { // fold a branch into one cluster, or split a clus
 // An icicle: a branch is as wide as its rows, and reaches from the number of clusters at which it appears to the one at
 // which it splits. So its length is its persistence, and a cut into k clusters is a line across.
 const level = (k) => Math.log(k) / Math.log(Math.max(2, tree.L)); // small numbers need most space
+const treeChart = { width: 0, boxes: [], line: null }; // drawn once for each width; a step of the slider only colours it
+const treeY = (k) => 8 + level(k) * 272;
 function drawTree() {
   if (!tree) return;
-  const height = 300, left = 34, right = 44, top = 8, bottom = height - 20;
+  if (treeChart.width !== Math.max(240, $("tree").clientWidth)) buildTree();
+  const codes = leafCodes();
+  const chosen = current.nodes && new Set(current.nodes.filter((node) => node !== null));
+  const ink = theme("ink"), faint = theme("faint");
+  treeChart.boxes.forEach(([box, title, text], node) => {
+    const leaves = tree.below[node];
+    const same = leaves.every((leaf) => codes[leaf] === codes[leaves[0]]);
+    const isCluster = chosen ? chosen.has(node) : false;
+    box.setAttribute("fill", same ? colorOf(codes[leaves[0]]) : faint);
+    box.setAttribute("fill-opacity", same ? (isCluster ? 1 : 0.55) : 0.45);
+    box.setAttribute("stroke", isCluster ? ink : "none");
+    title.textContent = text + (isCluster ? (node < tree.L ? "the finest branch" : "click to split it") : "click to make it one cluster");
+  });
+  const k = state.view.kind === "cut" ? data.cuts.ks[state.view.at] : Infinity;
+  treeChart.line.setAttribute("visibility", k <= tree.L ? "visible" : "hidden");
+  if (k <= tree.L) for (const end of ["y1", "y2"]) treeChart.line.setAttribute(end, treeY(k));
+  treeChart.line.setAttribute("stroke", ink);
+}
+function buildTree() {
+  const height = 300, left = 34, right = 44, bottom = 280;
   const [chart, width] = newChart("tree", height);
   const total = sum(tree.rows) + sum(tree.counts) || 1;
   const weights = tree.rows.map((n) => Math.max(n, total / 400));
@@ -56,41 +77,32 @@ function drawTree() {
   const starts = [0];
   for (const weight of weights) starts.push(starts[starts.length - 1] + weight / whole);
   const x = (share) => left + share * (width - left - right);
-  const y = (k) => top + level(k) * (bottom - top);
-  const codes = leafCodes();
   for (const k of [1, 2, 3, 5, 8, 12, 20, 35, 60].filter((each) => each <= tree.L)) {
-    svg(chart, "text", { x: left - 8, y: y(k) + 4, "text-anchor": "end" }, k);
-    svg(chart, "line", { x1: left, x2: width - right, y1: y(k), y2: y(k), stroke: theme("grid") });
+    svg(chart, "text", { x: left - 8, y: treeY(k) + 4, "text-anchor": "end" }, k);
+    svg(chart, "line", { x1: left, x2: width - right, y1: treeY(k), y2: treeY(k), stroke: theme("grid") });
   }
-  const chosen = current.nodes && new Set(current.nodes.filter((node) => node !== null));
+  treeChart.width = width;
+  treeChart.boxes = [];
   for (let node = 2 * tree.L - 2; node >= 0; node--) {
     const leaves = tree.below[node];
     const first = Math.min(...leaves), last = Math.max(...leaves);
-    const above = y(Math.max(1, tree.from[node] - (node === 2 * tree.L - 2 ? 0 : 1))), end = node < tree.L ? bottom : y(tree.to[node]);
-    const same = leaves.every((leaf) => codes[leaf] === codes[leaves[0]]);
-    const isCluster = chosen ? chosen.has(node) : false;
+    const above = treeY(Math.max(1, tree.from[node] - (node === 2 * tree.L - 2 ? 0 : 1))), end = node < tree.L ? bottom : treeY(tree.to[node]);
     const box = svg(chart, "rect", {
       x: x(starts[first]) + 0.5, y: above + 0.5, width: Math.max(0.8, x(starts[last + 1]) - x(starts[first]) - 1), height: Math.max(1, end - above - 1), rx: 2,
-      fill: same ? colorOf(codes[leaves[0]]) : theme("faint"), "fill-opacity": same ? (isCluster ? 1 : 0.55) : 0.45,
-      stroke: isCluster ? theme("ink") : "none", "stroke-width": 1.4, class: "branch", "data-node": node,
+      "stroke-width": 1.4, class: "branch", "data-node": node,
     });
     const n = sum(leaves.map((leaf) => tree.rows[leaf]));
     const span = tree.from[node] === tree.to[node] ? `${tree.from[node]}` : `${tree.from[node]} to ${tree.to[node]}`;
-    const verb = isCluster ? (node < tree.L ? "the finest branch" : "click to split it") : "click to make it one cluster";
-    svg(box, "title", {}, `About ${formatRows(n)}; a branch of its own from ${span} clusters; ${verb}`);
+    treeChart.boxes[node] = [box, svg(box, "title"), `About ${formatRows(n)}; a branch of its own from ${span} clusters; `];
     box.addEventListener("click", () => foldOrUnfold(node));
   }
-  const ks = data.cuts.ks;
   const strongest = Math.max(...data.suggested.map((each) => each.strength), 1e-9);
   for (const { k, strength } of data.suggested.filter((each) => each.k <= tree.L)) {
-    const bar = svg(chart, "rect", { x: width - right + 8, y: y(k) - 3, width: 8 + 22 * (strength / strongest), height: 6, rx: 3, fill: theme("gap-ink") });
+    const bar = svg(chart, "rect", { x: width - right + 8, y: treeY(k) - 3, width: 8 + 22 * (strength / strongest), height: 6, rx: 3, fill: theme("gap-ink"), class: "dot" });
     svg(bar, "title", {}, `${k} clusters stand out`);
     bar.addEventListener("click", () => setView({ kind: "cut", at: nearestCut(k) }));
   }
-  if (state.view.kind === "cut" && ks[state.view.at] <= tree.L) {
-    const at = y(ks[state.view.at]);
-    svg(chart, "line", { x1: left - 4, x2: width - right + 4, y1: at, y2: at, stroke: theme("ink"), "stroke-width": 1.5, "stroke-dasharray": "5 3", "pointer-events": "none" });
-  }
+  treeChart.line = svg(chart, "line", { x1: left - 4, x2: width - right + 4, y1: 0, y2: 0, "stroke-width": 1.5, "stroke-dasharray": "5 3", "pointer-events": "none" });
   svg(chart, "text", { x: left, y: height - 4 }, "number of clusters, from the top down; a branch is as wide as its rows");
 }
 function leafCodes() { // the cluster that most units of each leaf are in
@@ -100,7 +112,7 @@ function leafCodes() { // the cluster that most units of each leaf are in
 }
 function showBranches() { // the branches as buttons, for the keyboard and screen readers
   const list = $("branches");
-  if (!tree || !list) return;
+  if (!tree || !list || !list.closest("details").open) return;
   const nodes = (current.nodes || []).map((node, code) => [node, code]).filter(([node]) => node !== null);
   list.replaceChildren(...nodes.slice(0, 60).map(([node, code]) => {
     const up = tree.parent[node];
@@ -153,6 +165,7 @@ function showChoice() {
   $("back").hidden = isCut && view.at === data.cuts.own;
 }
 function listenToChoice() {
+  $("branches")?.closest("details").addEventListener("toggle", showBranches);
   slider.addEventListener("input", () => setView({ kind: "cut", at: nearestCut(Number(slider.value)) }));
   for (const button of document.querySelectorAll("[data-suggested]")) {
     button.addEventListener("click", () => setView({ kind: "cut", at: nearestCut(Number(button.dataset.suggested)) }));
