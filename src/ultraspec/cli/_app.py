@@ -154,7 +154,9 @@ def predict(
     """
     _outputs.check_model(model)
     source.check()
-    target = _outputs.check_outputs({"-o": (output, _outputs.LABELS)}, [model, source.path, *([cut] if cut else [])], force=force)["-o"]
+    target = _outputs.check_outputs(
+        {"-o": (output, _outputs.LABELS)}, [model, source.path, *([cut] if cut else [])], force=force
+    )["-o"]
     from ultraspec.cli import predict as program
 
     program.run(model, source, target, cut=cut, n_jobs=n_jobs, force=force, screen=Screen(json, quiet))
