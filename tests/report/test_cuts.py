@@ -65,7 +65,7 @@ def pages(circles, table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cuts")
     model, X, y = circles
     found = {"circles": report.write(model, X, folder / "circles.html", compare={"truth": y})}
-    ensemble = USENC(5, n_estimators=5, n_representatives=200, base_clusters=(10, 20), random_state=0, n_jobs=1)
+    ensemble = USENC(5, n_estimators=4, n_representatives=200, random_state=0, n_jobs=1)
     found["ensemble"] = report.write(ensemble.fit(X[:3000]), X[:3000], folder / "ensemble.html")
     found["paper"] = report.write(USPEC.paper(4, random_state=0).fit(X[:2000]), X[:2000], folder / "paper.html")
     found["table"] = report.write(*table[:2], folder / "table.html", describe=table[2])

@@ -233,6 +233,7 @@ def report(
     n_jobs: NJobs = None,
 ) -> None:
     """Write a report on a saved model and the rows of a file: one HTML page."""
+    source = source.describing(describe)
     _outputs.check_model(model)
     source.check()
     source = source.describing(describe)

@@ -165,12 +165,22 @@ function nodeSizes(number) { // rows of all the data in each cluster, given the 
   });
   return sizes;
 }
-function cutAtNodes(nodes) { // clusters are numbered by size; of equal ones, that with the first leaf of the tree first
-  const owner = new Int32Array(tree.L);
-  nodes.forEach((node, i) => { for (const leaf of tree.below[node]) owner[leaf] = i; });
-  const sizes = nodeSizes(owner);
+function withRows(nodes) { // a branch that no row votes for is folded with its neighbour: the model would drop it
+  for (;;) {
+    const owner = new Int32Array(tree.L);
+    nodes.forEach((node, i) => { for (const leaf of tree.below[node]) owner[leaf] = i; });
+    const sizes = nodeSizes(owner);
+    const empty = nodes.findIndex((node, i) => !sizes[i] && tree.parent[node] >= 0);
+    if (empty < 0) return { nodes, owner, sizes };
+    const up = tree.parent[nodes[empty]], inside = new Set(tree.below[up]);
+    nodes = [...nodes.filter((node) => !inside.has(tree.below[node][0])), up].sort((a, b) => a - b);
+  }
+}
+function cutAtNodes(view) { // clusters are numbered by size; of equal ones, that with the first leaf of the tree first
+  const { nodes, owner, sizes } = withRows(view.nodes);
+  view.nodes = nodes;
   const first = nodes.map((node) => Math.min(...tree.below[node].map((leaf) => tree.first[leaf])));
-  const order = nodes.map((_, i) => i).filter((i) => sizes[i] > 0).sort((a, b) => sizes[b] - sizes[a] || first[a] - first[b]);
+  const order = nodes.map((_, i) => i).sort((a, b) => sizes[b] - sizes[a] || first[a] - first[b]);
   const number = new Uint16Array(nodes.length);
   order.forEach((i, code) => { number[i] = code; });
   const groups = Uint16Array.from({ length: nUnits }, (_, unit) => number[owner[tree.leaf[unit]]]);
@@ -194,7 +204,7 @@ function resolve(view) { // the clusters of a view: names, sizes over all rows, 
   }
   let groups, sizes, stability, nodes = null, title;
   if (view.kind === "nodes") {
-    ({ groups, sizes, nodes } = cutAtNodes(view.nodes));
+    ({ groups, sizes, nodes } = cutAtNodes(view));
     stability = tree.stability && nodes.map((node) => tree.stability[node]);
     title = `${sizes.length} branches`;
   } else {

@@ -109,6 +109,7 @@ def small_page(model: Any) -> str | None:
             "clusters": None,
         },
         "start": "cut",
+        "byNodes": len(state.members) > 1,  # an ensemble chooses between trees for each number
         "tree": {**tree_data(tree, tree.leaf_of[at], *_count_leaves(tree, edges)), "stability": None},
         "drawn": {
             "n": len(shown),
@@ -146,8 +147,8 @@ def _tree_of(model: Any, first: Model) -> TopTree | None:
     if first.choice is None:
         return None
     hierarchy = first.choice.own.hierarchy
-    chosen = next(iter(model.candidates_ or {getattr(model, "discretize", "auto"): 0.0}))
-    name = chosen if chosen in TREES else "agreement"
+    used = next(iter(model.candidates_), "") if model.candidates_ else getattr(model, "discretize_", "")
+    name = used if used in TREES else "agreement"
     if hierarchy.n_nodes < 2:
         return None
     return TopTree.of(name, hierarchy.trees[name], hierarchy.nodes, MOST_CLUSTERS)

@@ -7,8 +7,8 @@ function update() {
   slider.setAttribute("aria-valuetext", `${k} clusters`);
   $("k-shown").textContent = k;
   $("back").hidden = view.kind === "cut";
-  const other = `, discretize="${tree.name}"`;
-  $("repeat-python").textContent = view.kind === "cut" ? "labels = model.labels_" : `labels = model.cut(${view.k}${other}).labels_`;
+  const which = data.byNodes && view.nodes ? `nodes=[${view.nodes.map((node) => tree.nodes[node]).sort((a, b) => a - b).join(", ")}]` : view.k;
+  $("repeat-python").textContent = view.kind === "cut" ? "labels = model.labels_" : `labels = model.cut(${which}, discretize="${tree.name}").labels_`;
   drawMap();
   showList();
 }
