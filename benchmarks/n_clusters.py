@@ -178,7 +178,8 @@ def report(result: dict[str, Any]) -> str:
             cells = []
             for method in methods:
                 found = [run[method] for run in done.values() if method in run]
-                exact[method] += [run[method] == run["classes"] for run in done.values() if method in run]
+                # no cluster at all, only noise, is right if there is no structure
+                exact[method] += [max(run[method], 1) == run["classes"] for run in done.values() if method in run]
                 cells.append(", ".join(map(str, found)) or "-")
             layers = ", ".join(f"{k} ({strength:.2f})" for k, strength in first["layers"])
             lines.append(f"| {title} | {first['classes']} | " + " | ".join(cells) + f" | {layers} |")

@@ -10,6 +10,8 @@ import numpy as np
 from common import HERE, SETS, beside_paper, results
 from default import SCORES
 from default import report as default_report
+from n_clusters import report as n_clusters_report
+from trust import report as trust_report
 
 from ultraspec.reproduce import paper_results
 
@@ -114,6 +116,25 @@ def default(stored: dict[str, Any]) -> str:
             mean = float(np.mean([run["scores"][column] for run in runs.values()]))
             text += f"| {title} | {SCORES[column]} | {goal} | {mean:.2f} | {verdict(round(mean, 2) >= goal)} |\n"
     return text + "\n"
+
+
+def n_clusters(stored: dict[str, Any]) -> str:
+    """Write the numbers of clusters that were found."""
+    text = '## The number of clusters: `n_clusters="auto"`\n\n' + about(stored["machine"])
+    text += "Seeds and draws that were not used to choose anything (`n_clusters.py`), a number for each. HDBSCAN's "
+    text += "clusters are without its noise; k-means is compared at 16 numbers, the right ones among them.\n\n"
+    return text + n_clusters_report(stored) + "\n\n"
+
+
+def trust(stored: dict[str, Any]) -> str:
+    """Write the calibration of the confidence, and how well outliers are found."""
+    text = "## Confidence and outliers\n\n" + about(stored["machine"])
+    text += (
+        "One seed that was not used to choose anything (`trust.py`); two for outliers. A row is right if its cluster "
+    )
+    text += "is the one that is matched with its class. Among rows of confidence c a share close to c should be right: "
+    text += "the calibration error is the mean difference over ten bins.\n\n"
+    return text + trust_report(stored) + "\n\n"
 
 
 def variants(stored: dict[str, Any]) -> str:
@@ -267,6 +288,8 @@ def text() -> str:
     sections: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
         ("speed", speed),
         ("default", default),
+        ("n_clusters", n_clusters),
+        ("trust", trust),
         ("quality", quality),
         ("speed_usenc", speed_usenc),
         ("quality_usenc", lambda stored: quality(stored, "U-SENC")),

@@ -113,7 +113,8 @@ def test_nothing_works_before_fit():
 # Confidence
 
 
-def test_confidence_is_the_share_of_members_that_support_the_label(model):
+def test_confidence_of_the_transfer_cut_is_the_share_of_members_that_support_the_label(model, circles):
+    model = model.cut(3, circles[0], consensus="transfer_cut")
     supporting = np.zeros(len(model.labels_))
     for column in model.base_labels_.T:
         votes = np.zeros((column.max() + 1, 3))
@@ -326,7 +327,10 @@ def test_one_member_is_an_ensemble_too():
     model = fit(X, n_estimators=1, base_clusters=(4, 4))
     assert same_partition(model.labels_, y)
     assert model.base_labels_.shape == (1000, 1)
-    np.testing.assert_array_equal(model.confidence_, 1)
+    assert model.confidence_ is None  # nobody else judges
+    with pytest.raises(ValueError, match="it has a single member"):
+        model.predict(X, return_confidence=True)
+    np.testing.assert_array_equal(fit(X, n_estimators=1, base_clusters=(4, 4), consensus="transfer_cut").confidence_, 1)
 
 
 @pytest.mark.parametrize("consensus", ["auto", "transfer_cut"])

@@ -49,7 +49,10 @@ def test_confidence_comes_with_labels(fitted):
 
 def test_models_of_older_files_have_no_confidence(fitted):
     block, _, model = fitted
-    older = replace(model, majority=None)
+    partition = model.partition
+    if isinstance(partition, VotePartition):
+        partition = replace(partition, trust=None)
+    older = replace(model, majority=None, partition=partition)
     assert not older.has_confidence
     assert (older.label(block) == model.label(block)).all()
     with pytest.raises(ValueError, match="a file of an older release, which did not store what confidence needs"):
@@ -71,6 +74,11 @@ def test_confidence_of_further_rows(circles, consensus, tmp_path):
     assert (labels == loaded.predict(X[3000:])).all()
     again = loaded.cut(3, X[:3000])
     assert again.predict(X[:3000], return_confidence=True)[1].tobytes() == again.confidence_.tobytes()
+    if consensus == "auto":
+        block = model._fitted.preprocessor.prepare_new(X[3000:], np.arange(1000))
+        edges = model._fitted.model.edges(block)
+        assert confidence.tobytes() == model._fitted.partition.confidence(edges).tobytes()
+        return
     expected = np.zeros(1000)  # asked of the members one by one, by their majorities in the fit
     for member, column in zip(model._fitted.members, model.base_labels_.T, strict=True):
         votes = np.zeros((column.max() + 1, 4))

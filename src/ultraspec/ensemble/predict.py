@@ -86,7 +86,8 @@ class EnsembleModel(RowModel):
             return self._trusted.label(edges), self._trusted.confidence(edges)
         if self.majority is None:
             raise ValueError(
-                "This model comes from a file of an older release, which did not store what confidence needs."
+                "This model has no confidence: it has a single member, or comes from a file of an older release, which "
+                "did not store what confidence needs."
             )
         labels = self.label(block)
         return labels, support(base_columns(self.models, block), labels, self.majority)

@@ -33,7 +33,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec.figures.agreement import Agreement, RowConfidence, compute_agreement, stored_confidence
+from ultraspec.figures.agreement import (
+    Agreement,
+    RowConfidence,
+    compute_agreement,
+    judged_partition,
+    stored_confidence,
+)
 from ultraspec.figures.cluster_map import ClusterMap, RowCounts, count_rows, map_clusters
 from ultraspec.figures.eigenvalues import Eigengap, eigengap
 from ultraspec.figures.frame import Frame
@@ -136,14 +142,17 @@ def compute_figures(model: Any, X: Any = None, labels: Any = None, parts: Collec
         is_plane = rows.n_features <= 2
         has_confidence = rows.is_ensemble and "confidence" in parts
         has_agreement = rows.is_ensemble and "agreement" in parts
+        has_graph = "graph" in parts or ("map" in parts and not is_plane)
+        unknown = has_confidence and stored_confidence(rows) is None
+        is_judged = judged_partition(rows) is not None
         needs = {
             "points": is_plane and ("map" in parts or "graph" in parts),
-            "edges": "graph" in parts or ("map" in parts and not is_plane),
-            "base_clusters": has_agreement or (has_confidence and stored_confidence(rows) is None),
+            "edges": has_graph or (unknown and is_judged),
+            "base_clusters": has_agreement or (unknown and not is_judged),
         }
         sample = rows.read_sample(**needs) if any(needs.values()) else None
         confidence = RowConfidence(rows, sample) if has_confidence else None
-        graph = build_graph(rows, sample) if sample is not None and needs["edges"] else None
+        graph = build_graph(rows, sample) if sample is not None and has_graph else None
         cluster_map = map_clusters(rows, sample, graph, confidence) if sample is not None and "map" in parts else None
         return FigureData(
             n_rows=rows.n_rows,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ultraspec import metrics
 from ultraspec.ensemble.consensus import support
 from ultraspec.figures.labeled_rows import Floats, Integers, LabeledBlock, LabeledRows, Selection
+from ultraspec.spectral.partition import VotePartition
 
 AGREEMENT_ROWS = 5_000  # each pair of members is compared on a sample of this size
 
@@ -29,14 +30,16 @@ class RowConfidence:
 
     Attributes
     ----------
-    needs_base_clusters : bool
-        Whether `of` needs blocks with `base_clusters`.
+    needs_edges, needs_base_clusters : bool
+        Whether `of` needs blocks with `edges`, or with `base_clusters`.
     """
 
     def __init__(self, rows: LabeledRows, sample: LabeledBlock | None) -> None:
         self._stored = stored_confidence(rows)
-        self.needs_base_clusters = self._stored is None
-        if self._stored is None:
+        self._judged = judged_partition(rows)
+        self.needs_edges = self._stored is None and self._judged is not None
+        self.needs_base_clusters = self._stored is None and self._judged is None
+        if self.needs_base_clusters:
             assert sample is not None
             self._majority = majority_clusters(rows, sample)
 
@@ -44,6 +47,9 @@ class RowConfidence:
         """Return the confidence of the rows of `block`, which are the rows `where` of all."""
         if self._stored is not None:
             return np.asarray(self._stored[where], dtype=np.float32)
+        if self._judged is not None:
+            assert block.edges is not None
+            return self._judged.confidence(block.edges)
         assert block.base_clusters is not None
         return support(block.base_clusters, block.codes, self._majority)
 
@@ -53,6 +59,14 @@ def stored_confidence(rows: LabeledRows) -> npt.NDArray[np.float32] | None:
     if rows.has_model_labels and rows.is_training_data:
         return getattr(rows.model, "confidence_", None)
     return None
+
+
+def judged_partition(rows: LabeledRows) -> VotePartition | None:
+    """Return the clusters of the model if they are shown, and other graphs have judged them."""
+    partition = rows.state.partition
+    if not rows.has_model_labels or not isinstance(partition, VotePartition) or partition.trust is None:
+        return None
+    return partition
 
 
 def majority_clusters(rows: LabeledRows, sample: LabeledBlock) -> Integers:

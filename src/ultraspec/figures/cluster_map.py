@@ -194,7 +194,7 @@ def count_rows(
     """Count all rows in one pass."""
     needs: dict[str, Any] = {
         "points": frame is not None and rows.n_features <= 2,
-        "edges": frame is not None and rows.n_features > 2,
+        "edges": (frame is not None and rows.n_features > 2) or (confidence is not None and confidence.needs_edges),
         "base_clusters": confidence is not None and confidence.needs_base_clusters,
     }
 
