@@ -95,7 +95,11 @@ def test_missing_values_of_pandas_are_refused():
 
 @pytest.mark.parametrize("k", [1, "auto"])
 def test_one_row_is_one_cluster(k):
-    model = fit_quietly([[1.0, 2.0]], k)
+    if k == "auto":
+        with pytest.warns(UserWarning, match="No structure found"):
+            model = USPEC(k).fit([[1.0, 2.0]])
+    else:
+        model = fit_quietly([[1.0, 2.0]], k)
     assert model.labels_.tolist() == [0]
     assert model.predict([[5.0, 5.0], [1.0, 2.0]]).tolist() == [0, 0]
 
@@ -161,7 +165,8 @@ def test_equal_rows_make_one_cluster_and_a_warning(value, container):
 
 def test_equal_rows_make_one_cluster_by_themselves(container):
     assert not fit_quietly(container(np.ones((50, 3))), 1).labels_.any()
-    assert not fit_quietly(container(np.ones((50, 3))), "auto").labels_.any()
+    with pytest.warns(UserWarning, match="No structure found"):
+        assert not USPEC("auto", random_state=0).fit(container(np.ones((50, 3)))).labels_.any()
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 9])

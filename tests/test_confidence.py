@@ -163,12 +163,12 @@ def test_old_files_say_what_they_lack():
         model.predict(X, outliers=0.9)
     with pytest.raises(ValueError, match="no other graphs that give confidence"):
         model.predict(X, return_confidence=True)
-    assert model.explain() == "3 clusters were asked for, of 300 rows."
+    assert model.explain() == "300 rows were divided into 3 clusters, as asked for."
 
 
 def test_a_model_explains_itself(made):
     text = made[1].explain()
-    assert text.startswith("3 clusters were asked for, of 1,200 rows.")
+    assert text.startswith("1,200 rows were divided into 3 clusters, as asked for.")
     assert "These touch: " in text
     found = USPEC("auto", random_state=0).fit(blobs()[0]).explain()
     assert found.startswith("4 clusters were found in 1,000 rows")

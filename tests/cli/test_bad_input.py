@@ -122,7 +122,7 @@ def test_bad_data(shell, name, says, more):
             ["x.npy", "-k", "3", "-p", "100", "--n-neighbors", "200"],
             "n_neighbors=200 is more than n_representatives",
         ),
-        (["x.npy", "-k", "3", "--ensemble", "-p", "auto"], "--n-representatives must be an integer >= 1 and <= 6"),
+        (["x.npy", "-k", "3", "--ensemble", "-p", "0"], "--n-representatives must be an integer >= 1 and <= 6"),
         (["x.npy", "-k", "3", "--n-jobs", "0"], "--n-jobs must be a non-zero integer (-1 uses all cores), got 0."),
         (["x.npy", "-k", "3", "--scale", "fancy"], "--scale must be 'none' or 'standard'"),
         (["x.npy", "-k", "3", "--n-estimators", "3"], "--n-estimators is for ensembles: pass --ensemble too."),
@@ -247,7 +247,7 @@ def test_an_existing_file_stays_unless_forced(shell, tmp_path):
     shell.refused("fit", "x.npy", "-k", 3, "-o", target)
     assert target.read_text() == "mine"
     shell.fine("fit", "x.npy", "-k", 3, "-o", target, "--force")
-    assert target.read_text().startswith("label\n")
+    assert target.read_text().startswith("label,confidence\n")
 
 
 @pytest.mark.parametrize(

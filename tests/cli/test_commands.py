@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shlex
@@ -50,10 +51,12 @@ class TestFit:
     def test_labels_are_those_of_the_library(self, shell, fitted, suffix):
         shell.fine("fit", "x.npy", "-k", 3, "--seed", 0, "-o", f"labels{suffix}")
         found = read_columns(shell.folder / f"labels{suffix}")
-        assert list(found) == ["label"]
+        assert list(found) == (["label"] if suffix == ".npy" else ["label", "confidence"])
         np.testing.assert_array_equal(found["label"], fitted.labels_)
+        if suffix != ".npy":
+            np.testing.assert_array_equal(found["confidence"].astype(np.float32), fitted.confidence_)
         if suffix != ".csv":
-            assert found["label"].dtype == np.int32
+            assert [column.dtype for column in found.values()] == [np.int32, np.float32][: len(found)]
 
     @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npz", ".npy"])
     def test_an_ensemble_gives_confidence_too(self, shell, fitted_ensemble, suffix):
@@ -107,7 +110,8 @@ class TestFit:
         assert "warning" not in err
         np.testing.assert_array_equal(np.load("l.npy"), fitted.labels_)
         page = (shell.folder / "r.html").read_text(encoding="utf-8")
-        assert "--delimiter &#x27;;&#x27; --decimal ," in page
+        assert "--delimiter ';' --decimal ," not in page
+        assert "--delimiter ';' --decimal ," in html.unescape(page)
 
     def test_guesses_about_a_csv_are_told(self, shell):
         (shell.folder / "t.csv").write_text("\n".join(["2019,2020", *(f"{i % 7},{i % 5}" for i in range(50))]))
@@ -225,8 +229,9 @@ class TestPredict:
         first = next(blocks)
         assert rows.n_read <= _labelling.BLOCKS_PER_THREAD < len(rows.blocks())
         rest = list(blocks)
-        found = np.concatenate([labels for (labels,) in [first, *rest]])
-        np.testing.assert_array_equal(found, np.tile(fitted.labels_, 40))
+        labels, confidence = (np.concatenate(column) for column in zip(first, *rest, strict=True))
+        np.testing.assert_array_equal(labels, np.tile(fitted.labels_, 40))
+        np.testing.assert_array_equal(confidence, np.tile(fitted.confidence_, 40))
 
     @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npz"])
     def test_an_ensemble_tells_its_confidence(self, shell, suffix):

@@ -179,7 +179,7 @@ def test_members_spread_over_workers(client):
 def test_checkpoint_of_a_killed_ensemble(client, tmp_path, monkeypatch):
     """Members that were finished are not made again, on any file system that fsspec opens."""
     folder = f"file://{tmp_path}/run"
-    options = {"n_estimators": 4, "checkpoint": folder, **OPTIONS}
+    options = {"n_estimators": 4, "consensus": "transfer_cut", "checkpoint": folder, **OPTIONS}
     expected = USENC(3, **(options | {"checkpoint": None})).fit(lazy()).labels_.compute()
     assert (USENC(3, **options).fit(lazy()).labels_.compute() == expected).all()
     assert len(list((tmp_path / "run").glob("member-*.npz"))) == 4

@@ -112,11 +112,12 @@ def test_rows_are_kept_only_where_labels_are_not():
 # A single clustering
 
 
-@pytest.mark.parametrize("n_clusters", [2, "auto"])
-def test_a_single_clustering_is_no_ensemble(n_clusters):
+def test_a_single_clustering_is_no_ensemble():
     labels = np.random.default_rng(0).integers(0, 6, size=(200, 1))
     with pytest.warns(UserWarning, match="no ensemble: which of its 6 clusters are merged is arbitrary"):
-        consensus(labels, n_clusters, random_state=0)
+        consensus(labels, 2, random_state=0)
+    with pytest.raises(ValueError, match="compares halves of the base clusterings, and base_labels has only 1"):
+        consensus(labels, "auto", random_state=0)
 
 
 @pytest.mark.parametrize("n_clusters", [1, 6])
@@ -128,7 +129,7 @@ def test_a_single_clustering_may_be_kept_as_it_is(n_clusters):
     assert len(np.unique(found)) == n_clusters
 
 
-@pytest.mark.parametrize(("sizes", "n_clusters"), [([6, 6], 2), ([6], 6), ([6], 1), ([2], "auto"), ([6], 9)])
+@pytest.mark.parametrize(("sizes", "n_clusters"), [([6, 6], 2), ([6], 6), ([6], 1), ([2], 2), ([6], 9)])
 def test_clusterings_that_need_no_choice_give_no_warning(sizes, n_clusters, recwarn):
     warn_if_single(sizes, n_clusters)
     assert not recwarn.list

@@ -57,13 +57,23 @@ def test_one_member_is_judged_by_its_own_candidates(face):
     assert metrics.nmi(y, model.labels_) > 0.7
 
 
-def test_confidence_is_the_share_of_members_whose_majority_has_the_label(model):
-    supporting = np.zeros(len(model.labels_))
-    for column in model.base_labels_.T:
-        votes = np.zeros((column.max() + 1, 4))
-        np.add.at(votes, (column, model.labels_), 1)
-        supporting += votes.argmax(axis=1)[column] == model.labels_
-    np.testing.assert_allclose(model.confidence_, supporting / 5, atol=1e-6)
+def test_confidence_is_the_trust_of_the_other_members(model, face, engine):
+    """Jaccard indices with the clusters of all candidates of the judges, weighted by their squared agreement."""
+    choice = model._fitted.model.choice
+    partition = model._fitted.partition
+    labels = choice.own.label(partition.groups)
+    total = np.zeros(len(partition.groups))
+    weights = 0.0
+    for judge in choice.judges:
+        for groups in judge.cut_all(4, engine):
+            other = judge.label(groups)
+            weight = max(metrics.ari(labels, other), 0.01) ** 2
+            weights += weight
+            for r, (own, found) in enumerate(zip(partition.groups, groups[judge.nearest], strict=True)):
+                both = (labels == own) & (other == found)
+                total[r] += weight * both.sum() / max(((labels == own) | (other == found)).sum(), 1)
+    np.testing.assert_allclose(partition.trust, total / weights, atol=1e-5)
+    assert model.confidence_.tobytes() == model.predict(face[0], return_confidence=True)[1].tobytes()
 
 
 @pytest.mark.parametrize("seed", range(3))

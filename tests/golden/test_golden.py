@@ -736,13 +736,6 @@ def cli_ensemble(folder):
 
 
 @setting
-def cli_ensemble_average(folder):
-    write_rows(folder / "rows.npy", X.astype(np.float32))
-    words = "fit rows.npy -k 5 --ensemble -m 4 -p 100 --base-clusters 8,14 --consensus average --seed 8 -o labels.csv"
-    return {"fit": command(folder, words, PAPER_OPTIONS), "labels": read_labels(folder / "labels.csv")}
-
-
-@setting
 def cli_generate(folder):
     found = command(folder, "generate tb --seed 9 -o rows.npy")
     rows = np.load(folder / "rows.npy")

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.cluster.hierarchy
 
 from tests.helpers.common import blobs
-from ultraspec import USENC, USPEC
+from ultraspec import USPEC
+from ultraspec.cluster.linkage import Tree
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.spectral.discretize import DISCRETIZATIONS
 from ultraspec.spectral.model_checks import (
@@ -26,6 +28,8 @@ from ultraspec.spectral.model_checks import (
     shown,
 )
 from ultraspec.spectral.neighbors import ProbeIndex
+from ultraspec.spectral.partition import VotePartition
+from ultraspec.spectral.transfer_cut import Spectrum
 
 N_ROWS, N_FEATURES = 300, 3
 
@@ -44,9 +48,12 @@ def models():
         probe = ProbeIndex.probe(index["representatives"], 3, np.random.default_rng(0), engine)
     # another index of as many representatives: what else the model holds need not know
     arrays["probing"] = {**index, **probe.arrays()}
-    member = USENC(4, n_estimators=1, base_clusters=(4, 4), n_representatives=30, random_state=0).fit(X)
-    tree = member._fitted.partition.arrays()
-    arrays["average"] = {**{name: index[name] for name in (*INDEX_ARRAYS, *SCALARS)}, **tree}
+    # clusters that are a cut of a tree of the representatives
+    spectrum = Spectrum(index["eigenvalues"], index["vectors"], index["degrees"])
+    merges = scipy.cluster.hierarchy.average(index["representatives"])
+    tree = Tree(merges[:, :2].astype(np.int64), merges[:, 2], merges[:, 3])
+    cut = VotePartition(spectrum, tree.cut(4), 4, tree)
+    arrays["average"] = {**{name: index[name] for name in (*INDEX_ARRAYS, *SCALARS)}, **cut.arrays()}
     return arrays
 
 

@@ -157,7 +157,8 @@ def test_without_a_folder_results_are_computed():
 
 
 def make(folder, **options):
-    return USENC(4, **{"n_estimators": 5, "n_representatives": 150, "random_state": 0, **options}, checkpoint=folder)
+    defaults = {"n_estimators": 5, "n_representatives": 150, "consensus": "transfer_cut", "random_state": 0}
+    return USENC(4, **{**defaults, **options}, checkpoint=folder)
 
 
 @pytest.fixture(scope="module")
@@ -228,8 +229,8 @@ import numpy as np
 from ultraspec import USENC, datasets
 X, _ = datasets.generate("sf", 3000, random_state=0)
 def fit(folder, n_jobs, out):
-    options = {"n_estimators": 5, "n_representatives": 150, "random_state": 0, "n_jobs": int(n_jobs)}
-    np.save(out, USENC(4, **options, checkpoint=folder or None).fit(X).labels_)
+    options = {"n_estimators": 5, "n_representatives": 150, "consensus": "transfer_cut", "random_state": 0}
+    np.save(out, USENC(4, **options, n_jobs=int(n_jobs), checkpoint=folder or None).fit(X).labels_)
 for line in sys.stdin:
     child = os.fork()
     if child == 0:

@@ -52,7 +52,7 @@ def run(
             fit_rows(model, rows, scale, screen)
         seconds = time.perf_counter() - started
         sizes = write_outputs(model, rows, outputs, force, source, screen)
-    facts = describe_fit(model, rows, sizes, scale, seconds)
+        facts = describe_fit(model, rows, sizes, scale, seconds)  # may read the rows
     facts["outputs"] = {name: str(outputs[option]) for option, name in OUTPUTS.items() if option in outputs}
     screen.result(facts, result_lines(facts))
 

@@ -13,7 +13,7 @@ from ultraspec.ensemble import microclusters
 from ultraspec.ensemble.consensus import warn_if_single
 from ultraspec.ensemble.label_matrix import read_label_matrix, warn_if_transposed
 from ultraspec.ensemble.layers import find_consensus_layers
-from ultraspec.ensemble.transfer_cut import ConsensusGraph
+from ultraspec.ensemble.transfer_cut import ConsensusGraph, check_columns
 from ultraspec.spectral.layers import warn_of_no_structure
 from ultraspec.spectral.options import LabelOptions
 
@@ -97,6 +97,7 @@ def consensus(
     options = LabelOptions(n_init, max_iter, seed_sequence(random_state))
     with ThreadEngine(n_jobs) as engine:
         micro = microclusters.find(labels, engine)
+        check_columns(micro.n_columns, 1)
         if n_clusters == "auto":
             layers = find_consensus_layers(micro, options.rng, engine)
             warn_of_no_structure(layers, "disjoint halves of the base clusterings")

@@ -107,7 +107,7 @@ def render_template(file: str, package: str = PACKAGE, /, **parts: Any) -> str:
 
     Examples
     --------
-    >>> print(render_template("note.html", kind="look", text="a < b", sign="!", name="Note")[-15:])
+    >>> print(render_template("note.html", kind="look", text="a < b", sign="!", name="Note")[-17:])
     a &lt; b</p></li>
     """
     return as_html(_environment(package).get_template(file).render(**parts))
