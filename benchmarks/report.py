@@ -122,7 +122,11 @@ def n_clusters(stored: dict[str, Any]) -> str:
     """Write the numbers of clusters that were found."""
     text = '## The number of clusters: `n_clusters="auto"`\n\n' + about(stored["machine"])
     text += "Seeds and draws that were not used to choose anything (`n_clusters.py`), a number for each. HDBSCAN's "
-    text += "clusters are without its noise; k-means is compared at 16 numbers, the right ones among them.\n\n"
+    text += "clusters are without its noise; k-means is compared at 16 numbers, the right ones among them. The generated groups ran before the last change "
+    text += (
+        "of the rule (halves are compared up to all leaves of their trees), the real sets after it; the structureless "
+    )
+    text += "group is not complete.\n\n"
     return text + n_clusters_report(stored) + "\n\n"
 
 
