@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gc
 import json
@@ -135,6 +136,26 @@ def changing(name: str) -> Iterator[dict[str, Any]]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = fetch(name)
         yield result
+        store(name, result)
+
+
+def run_or_report(
+    name: str, run: Callable[[dict[str, Any]], Iterator[None]], report: Callable[[dict[str, Any]], str]
+) -> None:
+    """Do what the command line requests: print the table of the stored runs, or continue them.
+
+    `run` adds to the stored runs and yields after each one, which is then stored.
+    """
+    parser = argparse.ArgumentParser(description=f"Continue the runs of {name}.py, or print their table.")
+    parser.add_argument("--report", action="store_true", help="print the table of the stored runs")
+    options = parser.parse_args()
+    result = fetch(name)
+    if options.report:
+        print(report(result["runs"]))
+        return
+    result["machine"] = machine()
+    warnings.simplefilter("ignore")
+    for _ in run(result.setdefault("runs", {})):
         store(name, result)
 
 

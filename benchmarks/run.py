@@ -35,6 +35,7 @@ def main() -> None:
         ]
     calls = [
         ["speed.py", *repeats],
+        ["search.py", *repeats],
         ["speed_usenc.py", *repeats],
         ["speed_variants.py", *repeats],
         ["default.py", *(["--parts", "noise"] if quick else [])],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from tests.helpers import oracle
 from tests.helpers.cases import FEW, MANY, SEEDS, Case, cases, points, sparse_points
 from tests.helpers.common import python
+from ultraspec._kernels import products
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral import edges as edges_module
@@ -305,28 +307,29 @@ def test_large_blocks_do_not_matter(kind, d, exact, by_lists, sparse, engine, mo
     """Blocks of several tiles and several batches of products."""
     if not by_lists:
         monkeypatch.setattr(neighbors, "EXACT_LIST_REPRESENTATIVES", 0)
-    monkeypatch.setattr(neighbors, "PRODUCT_ROWS", 600)
+    monkeypatch.setattr(products, "MOST_ROWS", 50)
     case = Case(kind, 1300, 90, d, 5, 3, 1)
     block = sparse_points(case.X, case.random)[1] if sparse else case.X
     check_blocks(case.index(engine, exact=exact), block, case.random)
 
 
 def rounded_otherwise(index, random):
-    """The index with each coordinate of its table of products off by one unit in the last place.
+    """The index with each coordinate of its tables of products off by one unit in the last place.
 
     A matrix product of another shape is rounded differently by as much, but not on every BLAS.
     """
     again = copy.copy(index)
-    table, half_norms = index._products
-    toward = random.choice(np.array([-np.inf, np.inf], dtype=np.float32), table.shape)
-    again.__dict__["_products"] = np.nextafter(table, toward), half_norms
+    for name in ("_table", "_center_table"):
+        table = getattr(index, name)
+        toward = random.choice(np.array([-np.inf, np.inf], dtype=np.float32), table.projected.shape)
+        again.__dict__[name] = replace(table, projected=np.nextafter(table.projected, toward))
     return again
 
 
 @settings(max_examples=80)
-@given(case=cases(features=MANY))
-def test_rounding_of_products_does_not_matter(case, engine):
-    index = case.index(engine, exact=True)
+@given(case=cases(features=MANY), exact=st.booleans())
+def test_rounding_of_products_does_not_matter(case, exact, engine):
+    index = case.index(engine, exact=exact)
     for now, then in zip(rounded_otherwise(index, case.random).query(case.X), index.query(case.X), strict=True):
         assert now.tobytes() == then.tobytes()
 
@@ -406,7 +409,7 @@ def test_blocks_do_not_matter_when_probing(kind, d):
 def test_small_products_do_not_matter_when_probing(monkeypatch):
     index, X = probed(n=1300)
     whole = index.query(X)
-    monkeypatch.setattr(neighbors, "PRODUCT_VALUES", 2000)  # a few rows at a time
+    monkeypatch.setattr(products, "MOST_ROWS", 3)
     for now, then in zip(index.query(X), whole, strict=True):
         assert now.tobytes() == then.tobytes()
 
@@ -463,12 +466,67 @@ def test_probing_comes_back_from_arrays_and_pickles():
 )
 def test_the_index_for_a_parameter(choice, p, d, n_rows, sparse, kind, exact, engine, monkeypatch):
     monkeypatch.setattr(neighbors, "EXACT_REPRESENTATIVES", 100)
+    monkeypatch.setattr(neighbors, "MOST_CANDIDATES", 1.0)  # there are fewer rep-clusters than probes
     R = points("normal", p, d, np.random.default_rng(0))
     index = build_index(R, 5, 10, choice, n_rows, sparse, np.random.default_rng(0), engine)
     assert type(index) is kind
     assert index.exact == exact
     assert index.n_neighbors == 5
     assert sorted(map(tuple, index.representatives)) == sorted(map(tuple, R))
+
+
+def test_all_representatives_are_compared_if_most_are_candidates(engine, monkeypatch):
+    monkeypatch.setattr(neighbors, "EXACT_REPRESENTATIVES", 100)
+    random = np.random.default_rng(0)
+    even = (10 * random.integers(0, 50, (2000, 1)) + 0.1 * random.standard_normal((2000, 20))).astype(np.float32)
+    uneven = random.standard_normal((2000, 300)).astype(np.float32)
+    uneven[:1700] *= 0.1  # in the middle of the others, and most of them in one rep-cluster
+    for R, kind in ((even, ProbeIndex), (uneven, RepresentativeIndex)):
+        index = build_index(R, 5, 10, "auto", 10**6, False, np.random.default_rng(0), engine)
+        assert type(index) is kind
+        probing = ProbeIndex.probe(R, 5, np.random.default_rng(0), engine)
+        sizes = [len(candidates_of(probing, r)) for r in probing.centers]
+        mean = np.average(sizes, weights=np.diff(probing.starts))
+        assert probing.mean_candidates == pytest.approx(mean)
+        assert index.exact == (mean > 1000)
+    assert not RepresentativeIndex.build(uneven, 5, 10, False, random, engine).exact  # the search of the paper stays
+
+
+# The order of equal distances, and searches of the same rows in other batches
+
+
+@pytest.mark.parametrize("K", [1, 5, 40])
+@pytest.mark.parametrize("d", [9, 16, 130])
+def test_equal_representatives_are_in_the_order_of_ids(d, K, engine):
+    """Grid points, each many times: an exact search lists equal distances by id."""
+    random = np.random.default_rng(0)
+    R = np.repeat(random.integers(-2, 3, (60, d)), 20, axis=0).astype(np.float32)
+    X = random.integers(-2, 3, (200, d)).astype(np.float32)
+    index = RepresentativeIndex.build(R, K, 10, True, random, engine)
+    sq = oracle.squared_distances(X, index.representatives)  # integers: exact in float32, too
+    expected = np.argsort(sq, axis=1, kind="stable")[:, :K]
+    ids, found = index.query(X)
+    assert (ids == expected).all()
+    assert (found == np.take_along_axis(sq, expected, axis=1)).all()
+
+
+@pytest.mark.parametrize("probe", [False, True])
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_batches_of_blocks_do_not_matter(probe, n_jobs, monkeypatch):
+    """Several blocks at once give the edges and, bit for bit, the mean distance of single blocks."""
+    monkeypatch.setattr(edges_module, "BATCHES_PER_THREAD", 1)
+    case = Case("clumps", 20_000, 300, 20, 5, 3, 0)
+    with ThreadEngine(n_jobs) as threads:
+        index = ProbeIndex.probe(case.R, 5, case.random, threads) if probe else case.index(threads)
+        rows = ArrayRows(case.X)
+        assert len(edges_module._batches(rows, index, n_jobs)) < len(rows.blocks())
+        together = connect(rows, index, threads, warn=False)
+        monkeypatch.setattr(neighbors, "BATCH_VALUES", 1)
+        assert len(edges_module._batches(rows, index, n_jobs)) == len(rows.blocks())
+        single = connect(rows, index, threads, warn=False)
+    assert together.ids.tobytes() == single.ids.tobytes()
+    assert together.weights.tobytes() == single.weights.tobytes()
+    assert together.sigma == single.sigma
 
 
 @settings(max_examples=40)

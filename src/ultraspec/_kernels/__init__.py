@@ -3,7 +3,8 @@
 =========  ==================================================================================
 module     what its kernels do
 =========  ==================================================================================
-search     find the K nearest representatives of dense rows
+search     find the K nearest representatives of dense rows of few features
+products   find the K nearest of some points by matrix products, for more features
 sparse     inner products and nearest representatives of sparse rows
 graph      affinities, the graph of the representatives, embedded rows
 kmeans     assign rows to the nearest centre and sum up the rows of each cluster
@@ -11,6 +12,7 @@ agreement  rough k-means, co-association and votes of representatives
 cuts       votes of rows in many cuts of a tree at once
 labels     number the distinct rows of a label matrix
 linkage    agglomerative clustering of a square matrix
+layout     forces between the nodes of a graph in the plane
 lapack     largest eigenvalues of a symmetric matrix, without Python's global lock
 blas       one BLAS thread while engines are open
 =========  ==================================================================================

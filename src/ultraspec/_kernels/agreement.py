@@ -7,25 +7,40 @@ from ultraspec._kernels.kmeans import nearest_product
 
 
 @kernel
-def assign_rough(X, weights, products, bits, half_norms, labels, sums, counts):
-    """Assign unit rows to the nearest centre, and add them to the weighted sum and the weight of its cluster.
+def rough_step(X, weights, products, bits, half_norms, labels, sums, counts, centers):
+    """Assign unit rows to the nearest centre, and move centres to the means; return how many labels changed.
 
     X : (n, d), rows of unit length.
     weights : (n,), weights of the rows.
     products, bits : (n, k), inner products of rows and centres, and a view of them as int32; both are overwritten, see
         `nearest_product`.
     half_norms : (k,), half the squared lengths of the centres.
-    labels : (n,), result.
-    sums, counts : (k, d) and (k,), results, to which this block is added.
+    labels : (n,), updated.
+    sums, counts : (k, d) and (k,), buffers.
+    centers : (k, d), updated if a label changed; a centre that has no rows stays.
     """
-    for i in range(X.shape[0]):
+    n, d = X.shape
+    k = centers.shape[0]
+    for c in range(k):
+        counts[c] = np.float32(0.0)
+        for j in range(d):
+            sums[c, j] = np.float32(0.0)
+    changed = 0
+    for i in range(n):
         label = nearest_product(products[i], bits[i], half_norms, np.float32(0.5))  # |x|^2 / 2 of a unit row
+        changed += np.int64(labels[i] != label)
         labels[i] = label
         weight = weights[i]
         counts[label] += weight
         total = sums[label]
-        for j in range(X.shape[1]):
+        for j in range(d):
             total[j] += weight * X[i, j]
+    if changed > 0:
+        for c in range(k):
+            if counts[c] > np.float32(0.0):
+                for j in range(d):
+                    centers[c, j] = sums[c, j] / counts[c]
+    return changed
 
 
 @kernel
@@ -165,3 +180,57 @@ def join_patterns(patterns, kept, others, joined):
             if common > most:
                 most = common
                 joined[x] = y
+
+
+@kernel
+def join_small_clusters(labels, k, least):
+    """Join clusters of fewer than `least` rows to the largest one, and return the number of clusters that are left.
+
+    labels : (n,), clusters 0 .. k - 1; updated.
+    """
+    sizes = np.zeros(k, np.int64)
+    for label in labels:
+        sizes[label] += 1
+    largest = np.argmax(sizes)
+    left = 0
+    for c in range(k):
+        left += np.int64(sizes[c] >= least or c == largest)
+    for i in range(labels.shape[0]):
+        if sizes[labels[i]] < least:
+            labels[i] = largest
+    return left
+
+
+@kernel
+def likeness(labels, others, k, m):
+    """Compute how alike two clusterings are: the adjusted Rand index times the mean Jaccard index of best matches.
+
+    labels, others : (n,), clusters 0 .. k - 1 and 0 .. m - 1, some of which may have no rows.
+    """
+    n = labels.shape[0]
+    table = np.zeros((k, m), np.int64)
+    sizes = np.zeros(k, np.int64)
+    other_sizes = np.zeros(m, np.int64)
+    for i in range(n):
+        table[labels[i], others[i]] += 1
+        sizes[labels[i]] += 1
+        other_sizes[others[i]] += 1
+    best = np.zeros(k)
+    other_best = np.zeros(m)
+    together = 0.0
+    for a in range(k):
+        for b in range(m):
+            common = table[a, b]
+            if common > 0:
+                together += common * (common - 1.0)
+                jaccard = common / (sizes[a] + other_sizes[b] - common)
+                best[a] = max(best[a], jaccard)
+                other_best[b] = max(other_best[b], jaccard)
+    pairs = (sizes * (sizes - 1.0)).sum()
+    other_pairs = (other_sizes * (other_sizes - 1.0)).sum()
+    by_chance = pairs * other_pairs / max(n * (n - 1.0), 1.0)
+    scale = (pairs + other_pairs) / 2 - by_chance
+    if scale <= 0.0:  # a single cluster, or only single rows, tell nothing
+        return 0.0
+    mean = best.sum() / np.count_nonzero(sizes) + other_best.sum() / np.count_nonzero(other_sizes)
+    return (together - by_chance) / scale * mean / 2

@@ -9,7 +9,7 @@ a centre c is |x|^2 / 2 + (|c|^2 / 2 - x.c). The |c|^2 / 2 are passed as `half_n
 
 import numpy as np
 
-from ultraspec._kernels._jit import kernel
+from ultraspec._kernels._jit import kernel, reordering_kernel
 from ultraspec._kernels.graph import lift_row
 from ultraspec._kernels.search import product_limit, squared_distance
 from ultraspec._kernels.sparse import sparse_squared
@@ -253,17 +253,58 @@ def add_edges(ids, T, scales, weights, labels, sums):
             total[ids[i, a]] += weight * np.float64(scales[i] * T[i, a])
 
 
-@kernel
-def add_squared_differences(columns, index, total):
-    """Add the squared distances of all points to the point `index`.
+@reordering_kernel
+def weighted_sum(weights, values):
+    """Return the sum of values times weights, (n,) or (1,), in float64."""
+    stride = np.int64(weights.shape[0] > 1)
+    total = np.float64(0.0)
+    for i in range(values.shape[0]):
+        total += weights[stride * i] * np.float64(values[i])
+    return total
 
-    columns : (d, n), the points by columns.
-    total : (n,), float32, to which the squares are added. The sum of each point has the order of the columns, as in
-        NumPy, and the loop over points is vectorised.
+
+@kernel
+def spread_points(columns, weights, uniforms, chosen, nearest, running, squares, best):
+    """Draw points by k-means++, see `ultraspec.cluster.kmeans.spread_centers`; return how many were drawn.
+
+    columns : (d, n), the points by columns: the loops over points are vectorised.
+    weights : (n,), or (1,) for one weight of all points.
+    uniforms : (k, trials), random numbers; of the first row, one is used.
+    chosen : (k,), result.
+    nearest, running, squares, best : (n,), buffers. All are float32, but `running` is float64.
     """
-    for j in range(columns.shape[0]):
-        column = columns[j]
-        value = column[index]
-        for i in range(column.shape[0]):
-            difference = column[i] - value
-            total[i] += difference * difference
+    k, trials = uniforms.shape
+    n = columns.shape[1]
+    stride = np.int64(weights.shape[0] > 1)
+    for i in range(n):
+        nearest[i] = np.float32(np.inf)
+    for c in range(k):
+        last = np.float64(0.0)
+        for i in range(n):
+            last += weights[stride * i] * (np.float64(nearest[i]) if c > 0 else 1.0)
+            running[i] = last
+        if last == 0.0:  # all points are drawn
+            return c
+        smallest = np.inf
+        for t in range(trials if c > 0 else 1):
+            # the product may round up to the end: then it is the last point that can be drawn
+            index = np.searchsorted(running, uniforms[c, t] * last, side="right")
+            if index == n:
+                index = np.searchsorted(running, last, side="left")
+            for i in range(n):
+                squares[i] = np.float32(0.0)
+            for j in range(columns.shape[0]):
+                column = columns[j]
+                value = column[index]
+                for i in range(n):
+                    difference = column[i] - value
+                    squares[i] += difference * difference
+            for i in range(n):
+                squares[i] = min(squares[i], nearest[i])
+            total = weighted_sum(weights, squares)
+            if total < smallest:
+                smallest = total
+                chosen[c] = index
+                best, squares = squares, best
+        nearest, best = best, nearest
+    return k

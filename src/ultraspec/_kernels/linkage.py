@@ -211,3 +211,28 @@ def merge_linked(means, links, masses, volumes, method, merges, heights):
                 elif similarity[c, a] > best[c]:
                     best[c] = similarity[c, a]
                     nearest_ones[c] = a
+
+
+@kernel
+def cut_tree(merges, labels, roots):
+    """Label the leaves of a tree when k clusters are left, in order of their first leaves.
+
+    merges : (p - 1, 2), the two nodes of each merge; merge t makes node p + t.
+    labels : (p,), result.
+    roots : (k,), result: the node that each cluster is.
+    """
+    p = labels.shape[0]
+    n_nodes = 2 * p - roots.shape[0]
+    root = np.arange(n_nodes)
+    for t in range(n_nodes - p - 1, -1, -1):
+        root[merges[t, 0]] = root[p + t]
+        root[merges[t, 1]] = root[p + t]
+    numbers = np.full(n_nodes, -1, np.int32)
+    found = 0
+    for i in range(p):
+        r = root[i]
+        if numbers[r] < 0:
+            numbers[r] = found
+            roots[found] = r
+            found += 1
+        labels[i] = numbers[r]

@@ -6,24 +6,20 @@ it, the *owner* of the row, then the K nearest among the owner and its neighbour
 All searches write `ids` (n, K), nearest first, and `sq` (n, K), the squared distances. The result of a row depends on
 that row only, bit for bit, not on the other rows of the block: `predict` relies on it.
 
-There are three forms, each the fastest for some data:
-
-* Few features, `search_tiles`: rows that meet the same representatives are processed together, in *tiles*. A tile is
-  stored transposed, one feature of many rows side by side, so that SIMD lanes run along rows.
-* Many features, `search_lists`: one row at a time. SIMD lanes run along features. Most distances are excluded by lower
-  bounds from short projections of rows and points (`ultraspec.cluster.distance_bounds`).
-* Many features and many candidates, `search_products`: BLAS computes inner products of rows with all representatives,
-  or with those of the nearest rep-clusters, and distances are computed only where these cannot decide.
+For few features, `search_tiles` processes rows that meet the same representatives together, in *tiles*. A tile is
+stored transposed, one feature of many rows side by side, so that SIMD lanes run along rows. For more features, matrix
+products are faster: see `ultraspec._kernels.products`.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ultraspec._kernels._jit import kernel, reordering_kernel
 
-STRETCH = 64  # candidates that `search_products` tests together
 TILE = 512  # rows of a tile: with 8 features, it fills half of a first-level cache
 
 
@@ -57,7 +53,7 @@ def tile_buffer(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return np.empty((points.shape[1] + 2, TILE), dtype=np.float32)
 
 
-def rows_by_key(keys: npt.NDArray[np.int32], n_keys: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def rows_by_key(keys: npt.NDArray[Any], n_keys: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Sort rows by their keys, which are below 2^16.
 
     Return the row numbers in this order, and `runs`: rows of key c are at ``runs[c] : runs[c + 1]``.
@@ -255,7 +251,7 @@ def measure(X, R, ids, sq):
             sq[i, k] = total
 
 
-# Many features: one row at a time, with lower bounds from projections
+# Many features: bounds that `products` and k-means share
 
 
 @kernel
@@ -295,130 +291,3 @@ def product_limit(sq, norm, slack, error):
     """
     farthest = np.sqrt(norm) + np.sqrt(sq)  # length of a point within `sq`, at most
     return np.float32(0.5) * projection_limit(sq, norm, slack) + error * (norm + farthest * farthest)
-
-
-@kernel
-def nearest_in_group(X, projected, norms, slack, order, points, point_projected, starts, groups, nearest, sq):
-    """Find the nearest point of each row in the group of the row: ``points[starts[g]:starts[g + 1]]`` for group g.
-
-    X, projected, norms : rows, their projections and their squared lengths.
-    slack : see `projection_limit`; if it is 0, the projections are the rows themselves.
-    order : rows sorted by group, so that the points of a group stay in cache.
-    points, point_projected : points and their projections.
-    nearest, sq : (n,), results: index of the nearest point and squared distance.
-    """
-    for i in order:
-        group = groups[i]
-        smallest = np.float32(np.inf)
-        limit = np.float32(np.inf)
-        for c in range(starts[group], starts[group + 1]):
-            s = squared_distance(projected[i], point_projected[c])
-            if s > limit:
-                continue
-            if slack > 0:
-                s = squared_distance(X[i], points[c])
-            if s < smallest:
-                smallest = s
-                limit = projection_limit(s, norms[i], slack)
-                nearest[i] = c
-        sq[i] = smallest
-
-
-@kernel
-def search_lists(X, projected, norms, slack, order, R, R_projected, owners, to_owner, lists, reach, ids, sq):
-    """Find the K nearest representatives of each row among those listed for its owner, for many features.
-
-    X, projected, norms, slack : see `nearest_in_group`.
-    order : rows sorted by owner, so that the representatives of a list stay in cache.
-    R, R_projected : representatives and their projections.
-    owners, to_owner : (n,), owner of each row and squared distance to it.
-    lists, reach : (p, L), neighbours of each representative, nearest first, and their distances to it.
-    ids, sq : (n, K), results.
-
-    A scan ends early by the triangle inequality, see `any_in_reach`.
-    """
-    K = ids.shape[1]
-    for i in order:
-        best = sq[i]
-        best_ids = ids[i]
-        for k in range(K):
-            best[k] = np.inf
-        limit = np.float32(np.inf)
-        near = np.float32(1.0001) * np.sqrt(to_owner[i])
-        for c in range(lists.shape[1]):
-            gap = np.float32(0.9999) * reach[owners[i], c] - near
-            if gap > 0 and gap * gap > best[K - 1]:
-                break
-            r = lists[owners[i], c]
-            s = squared_distance(projected[i], R_projected[r])
-            if s > limit:
-                continue
-            if slack > 0:
-                s = squared_distance(X[i], R[r])
-            if s < best[K - 1]:
-                insert_sorted(best, best_ids, s, r)
-                limit = projection_limit(best[K - 1], norms[i], slack)
-
-
-@kernel
-def search_products(X, R, products, half_norms, norms, slack, error, candidates, ids, sq):
-    """Find the K nearest of some representatives, from inner products.
-
-    X, R : rows and representatives.
-    products : (n, m), inner products of the projections of X and the candidates; overwritten.
-    half_norms : (m,), half the squared lengths of the projections of the candidates.
-    norms : (n,), squared lengths of the rows.
-    slack, error : bounds of rounding errors, see `product_limit`.
-    candidates : (m,), the representatives to search, ascending.
-    ids, sq : (n, K), results.
-
-    ``|r|^2 / 2 - x.r`` orders representatives as the distances of their projections do. But it is rounded, and the
-    rounding of a matrix product depends on the shape of the block. So the distances of the K first in this order are
-    computed in full. The farthest of them gives a limit, and the distances of all candidates within this limit
-    are computed in full. The result is exact, and the same in every block.
-
-    Candidates are scanned in stretches: whether one of a stretch is below a limit is a vectorised test, which nearly
-    all stretches fail.
-    """
-    n, K = ids.shape
-    m = half_norms.shape[0]
-    scores = np.empty(K, np.float32)
-    first = np.empty(K, np.int64)
-    for i in range(n):
-        row = products[i]
-        for c in range(m):
-            row[c] = half_norms[c] - row[c]
-        for k in range(K):
-            scores[k] = np.inf
-        for low in range(0, m, STRETCH):
-            high = min(m, low + STRETCH)
-            if smallest_of(row[low:high]) < scores[K - 1]:
-                for c in range(low, high):
-                    if row[c] < scores[K - 1]:
-                        insert_sorted(scores, first, row[c], c)
-        farthest = np.float32(0.0)
-        for k in range(K):
-            farthest = max(farthest, squared_distance(X[i], R[candidates[first[k]]]))
-        # scores lack |x|^2 / 2, the same for all representatives
-        limit = product_limit(farthest, norms[i], slack, error) - np.float32(0.5) * norms[i]
-        best = sq[i]
-        best_ids = ids[i]
-        for k in range(K):
-            best[k] = np.inf
-        for low in range(0, m, STRETCH):
-            high = min(m, low + STRETCH)
-            if smallest_of(row[low:high]) <= limit:
-                for c in range(low, high):
-                    if row[c] <= limit:
-                        s = squared_distance(X[i], R[candidates[c]])
-                        if s < best[K - 1]:
-                            insert_sorted(best, best_ids, s, np.uint16(candidates[c]))
-
-
-@reordering_kernel
-def smallest_of(values):
-    """Return the smallest of some values."""
-    smallest = values[0]
-    for c in range(values.shape[0]):
-        smallest = min(smallest, values[c])
-    return smallest

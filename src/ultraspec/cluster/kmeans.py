@@ -158,37 +158,13 @@ def spread_centers(X: Centers, weights: Weights, k: int, rng: np.random.Generato
     before. Each step draws `trials` rows and takes the one that leaves the smallest sum of squares. There is a weight
     for each row, or one for every row.
     """
-    columns = np.ascontiguousarray(X.T)  # few and long: NumPy is fast along them
-    start = np.broadcast_to(weights, len(X))
-    index = _draw(start, np.cumsum(start, dtype=np.float64), float(rng.random()))
-    chosen = [index]
-    nearest = _squared_to(columns, index)
-    while len(chosen) < k:
-        masses = weights * nearest
-        if not masses.any():
-            break
-        running = np.cumsum(masses, dtype=np.float64)
-        candidates = []
-        for uniform in rng.random(trials):
-            index = _draw(masses, running, float(uniform))
-            remaining = np.minimum(nearest, _squared_to(columns, index))
-            candidates.append((float((weights * remaining).sum()), index, remaining))
-        _, index, nearest = min(candidates, key=lambda candidate: candidate[0])
-        chosen.append(index)
-    return X[chosen]
-
-
-def _squared_to(columns: Centers, index: int) -> Squares:
-    """Compute the squared distances of all points, given by columns, to the point `index`."""
-    total = np.zeros(columns.shape[1], dtype=np.float32)
-    kernels.add_squared_differences(columns, index, total)
-    return total
-
-
-def _draw(masses: Weights, running: Weights, uniform: float) -> int:
-    """Return the index that a uniform random number selects, in proportion to `masses`, some of which are positive.
-
-    `running` are their cumulative sums.
-    """
-    index = int(np.searchsorted(running, uniform * running[-1], side="right"))
-    return index if index < len(masses) else int(np.flatnonzero(masses)[-1])  # the product may round up to the end
+    n = len(X)
+    uniforms = np.empty((k, trials))
+    uniforms[0] = rng.random()
+    uniforms[1:] = rng.random((k - 1, trials))
+    chosen = np.empty(k, dtype=np.int64)
+    squares = np.empty((3, n), dtype=np.float32)
+    drawn = kernels.spread_points(
+        np.ascontiguousarray(X.T), weights, uniforms, chosen, squares[0], np.empty(n), squares[1], squares[2]
+    )
+    return X[chosen[:drawn]]

@@ -52,17 +52,10 @@ class Tree:
 
     def _cut(self, n_clusters: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         check_integer("n_clusters", n_clusters, least=1, most=self.n_leaves)
-        p = self.n_leaves
-        n_merges = p - int(n_clusters)
-        # parent of each node; roots, which are the clusters, are their own parents
-        ancestors = np.arange(p + n_merges)
-        ancestors[self.merges[:n_merges].ravel()] = np.repeat(np.arange(p, p + n_merges), 2)
-        # each round doubles the number of levels that are skipped, until all nodes point to their roots
-        while (further := ancestors[ancestors]).tobytes() != ancestors.tobytes():
-            ancestors = further
-        roots, first_leaves, labels = np.unique(ancestors[:p], return_index=True, return_inverse=True)
-        order = np.argsort(first_leaves)
-        return np.argsort(order).astype(np.int32)[labels.reshape(-1)], roots[order]
+        labels = np.empty(self.n_leaves, dtype=np.int32)
+        roots = np.empty(int(n_clusters), dtype=np.int64)
+        kernels.cut_tree(self.merges, labels, roots)
+        return labels, roots
 
     def labels_of(self, nodes: Sequence[int]) -> npt.NDArray[np.int32]:
         """Return the labels (p,) of the leaves if each of `nodes` is a cluster, numbered by their first leaves.

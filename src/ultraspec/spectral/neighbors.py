@@ -13,14 +13,15 @@ to label rows, but a graph must be exact: it is built from some rows by the `exa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from ultraspec._kernels import search
-from ultraspec._kernels.kmeans import assign_dense_products
+from ultraspec._kernels import products, search
 from ultraspec._kernels.sparse import search_sparse, sparse_products
 from ultraspec.cluster.distance_bounds import ProjectionBound
 from ultraspec.cluster.kmeans import lloyd, random_centers
@@ -35,14 +36,95 @@ EXACT_REPRESENTATIVES = (
 )
 ROWS_PER_REPRESENTATIVE = 20  # up to this number of rows for each representative, "auto" searches all of them, too
 EXACT_LIST_REPRESENTATIVES = 4000  # beyond this number, lists of all representatives (6 p^2 bytes) outgrow the caches
+MOST_CANDIDATES = 0.5  # share of the representatives, beyond which all are compared: probing is not much faster
 PROBES = 12  # rep-clusters whose representatives a row is compared with
-PRODUCT_ROWS = 2048  # rows per product with all representatives, a temporary of 8 MB at p = 1000
-PRODUCT_VALUES = 2**21  # values of a product with many representatives
+PROJECTED_FEATURES = 256  # with fewer, products of full rows are faster than those of projections
+BATCH_VALUES = 2**22  # values of the rows that are searched at once, about
+ROWS_PER_OWNER = 64  # rows that share an owner, if possible: more are not faster
 LIST_VALUES = 2**24  # distances in memory while lists of nearest representatives are made
 GRAM_FEATURES = 4096  # features per product of `nearest_lists`: sparse data may have as many as a vocabulary
 
 Ids = npt.NDArray[np.uint16]
 Squares = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Points that rows are compared with by matrix products."""
+
+    points: npt.NDArray[np.float32]  #: (m, d)
+    projected: npt.NDArray[np.float32]  #: (m, q), their projections
+    half_norms: npt.NDArray[np.float32]  #: (m,), half the squared lengths of the projections
+
+    @classmethod
+    def of(cls, points: npt.NDArray[np.float32], bound: ProjectionBound) -> Table:
+        """Project points."""
+        projected = bound.project(points)[0]
+        norms = np.einsum("ij,ij->i", projected, projected, dtype=np.float64)
+        return cls(points, projected, (0.5 * norms).astype(np.float32))
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows that are compared with points by matrix products."""
+
+    rows: npt.NDArray[np.float32]  #: (n, d)
+    projected: npt.NDArray[np.float32]  #: (n, q), their projections
+    norms: npt.NDArray[np.float32]  #: (n,), their squared lengths
+
+    def take(self, order: npt.NDArray[np.int64]) -> TableRows:
+        """Return copies of rows, in another order."""
+        rows = self.rows[order]
+        projected = rows if self.projected is self.rows else self.projected[order]
+        return TableRows(rows, projected, self.norms[order])
+
+    def search(
+        self,
+        table: Table,
+        ids: Ids,
+        sq: Squares,
+        slack: np.float32,
+        order: npt.NDArray[np.int64] | None = None,
+        runs: npt.NDArray[np.int64] | None = None,
+        candidates: Ids | None = None,
+        starts: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        """Find the nearest points of each row: of all points, or of the candidates of its group.
+
+        Parameters are those of `products.search_groups`; without groups, all rows form one.
+        """
+        n, q = self.projected.shape
+        if order is None or runs is None:
+            order, runs = np.arange(n), np.array([0, n])
+        if candidates is None or starts is None:
+            candidates = np.arange(len(table.points), dtype=np.uint16)
+            starts = np.array([0, len(candidates)])
+        buffers = products.product_buffers(n, q, int(np.diff(starts).max()), ids.shape[1])
+        rows = self.rows, self.projected, self.norms, slack, rounding_bound(q), order, runs
+        points = table.points, table.projected, table.half_norms, candidates, starts
+        products.search_groups(*rows, *points, *buffers, ids, sq)
+
+    def nearest(
+        self,
+        table: Table,
+        slack: np.float32,
+        runs: npt.NDArray[np.int64] | None = None,
+        candidates: Ids | None = None,
+        starts: npt.NDArray[np.int64] | None = None,
+    ) -> Ids:
+        """Return the nearest point of each row, as `search` finds it; the rows of a group are side by side."""
+        n = len(self.rows)
+        ids = np.empty((n, 1), dtype=np.uint16)
+        self.search(table, ids, np.empty((n, 1), dtype=np.float32), slack, np.arange(n), runs, candidates, starts)
+        return ids[:, 0]
+
+
+def put_back(order: npt.NDArray[np.int64], sources: tuple[Any, ...], targets: tuple[Any, ...]) -> None:
+    """Copy rows that are sorted by `order` back to their places; reading out of order is faster than writing."""
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    for source, target in zip(sources, targets, strict=True):
+        np.take(source, places, axis=0, out=target, mode="clip")  # without a mode, NumPy would copy the result
 
 
 class RepresentativeIndex:
@@ -117,12 +199,10 @@ class RepresentativeIndex:
         """Find the nearest representatives as `query` does, and write them to `ids` and `sq`."""
         if scipy.sparse.issparse(block):
             self._query_sparse(block, ids, sq)
-        elif self.exact and not self._exact_by_lists:
-            self._query_products(block, ids, sq)
         elif self.by_tiles:
             self._query_tiles(block, ids, sq)
         else:
-            self._query_lists(block, ids, sq)
+            self._query_products(block, ids, sq)
 
     def measure(self, block: npt.NDArray[np.float32], ids: Ids) -> Squares:
         """Compute the squared distances that `query` returned with `ids`, bit for bit; only if `by_tiles` is true."""
@@ -146,42 +226,23 @@ class RepresentativeIndex:
         by_owner = search.rows_by_key(owners, len(R))
         search.search_tiles(block, *by_owner, sq_owner, R, *self._neighborhoods, tile, best, best_ids, ids, sq)
 
-    def _query_lists(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
-        """Search for rows of many features: coarse to fine, one row at a time."""
-        n = len(block)
-        groups = np.zeros(n, dtype=np.int32)  # nearest rep-cluster of each row
-        owners = np.empty(n, dtype=np.int32)
-        sq_owner = np.empty(n, dtype=np.float32)
-        projected, norms = self._bound.project(block)
-        slack = self._bound.slack
-        error = rounding_bound(projected.shape[1])
-        table, half_norms = self._center_products
-        products = projected @ table
-        bits = products.view(np.int32)
-        assign_dense_products(block, self.centers, products, bits, half_norms, norms, slack, error, groups, sq_owner)
-        rows = block, projected, norms, slack
-        points = self.representatives, self._projected
-        order = np.argsort(groups, kind="stable")
-        search.nearest_in_group(*rows, order, *points, self.starts, groups, owners, sq_owner)
-        order = np.argsort(owners, kind="stable")
-        search.search_lists(*rows, order, *points, owners, sq_owner, *self._neighborhoods, ids, sq)
-
     def _query_products(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
-        """Search exactly for rows of many features, by products with all representatives."""
-        R = self.representatives
-        table, half_norms = self._products
+        """Search for rows of many features by matrix products: all representatives, or coarse to fine."""
+        rows = TableRows(block, *self._bound.project(block))
         slack = self._bound.slack
-        error = rounding_bound(len(table))
-        everyone = np.arange(len(R), dtype=np.uint16)
-        step = max(1, min(PRODUCT_ROWS, PRODUCT_VALUES // len(R), len(block)))
-        buffer = np.empty((step, len(R)), dtype=np.float32)  # one for all products: new memory is slow to write to
-        for low in range(0, len(block), step):
-            part = slice(low, low + step)
-            projected, norms = self._bound.project(block[part])
-            products = np.matmul(projected, table, out=buffer[: len(projected)])
-            search.search_products(
-                block[part], R, products, half_norms, norms, slack, error, everyone, ids[part], sq[part]
-            )
+        if self.exact:
+            rows.search(self._table, ids, sq, slack)
+            return
+        groups = rows.nearest(self._center_table, slack)
+        order, runs = search.rows_by_key(groups, len(self.centers))
+        # rows of a rep-cluster side by side: also those that share an owner are then close together in memory
+        rows = rows.take(order)
+        p, length = self.lists.shape
+        owners = rows.nearest(self._table, slack, runs, self._everyone, self.starts)
+        by_owner = search.rows_by_key(owners, p)
+        results = np.empty_like(ids), np.empty_like(sq)
+        rows.search(self._table, *results, slack, *by_owner, self.lists.reshape(-1), length * np.arange(p + 1))
+        put_back(order, results, (ids, sq))
 
     def _query_sparse(self, block: Any, ids: Ids, sq: Squares) -> None:
         """Search for sparse rows, by products with all representatives and rep-cluster centres."""
@@ -196,6 +257,14 @@ class RepresentativeIndex:
     def by_tiles(self) -> bool:
         """Whether dense rows are searched in tiles, as rows of few features are."""
         return self.representatives.shape[1] <= FEW_FEATURES and (not self.exact or self._exact_by_lists)
+
+    @property
+    def batch_rows(self) -> int:
+        """Number of rows that should be searched at once: the more of them share an owner, the faster products are."""
+        if self.exact or self.by_tiles:
+            return 1
+        p, d = self.representatives.shape
+        return min(BATCH_VALUES // d, ROWS_PER_OWNER * p)
 
     @property
     def _exact_by_lists(self) -> bool:
@@ -222,25 +291,28 @@ class RepresentativeIndex:
 
     @cached_attribute
     def _bound(self) -> ProjectionBound:
-        """Compute the projection that excludes most representatives of rows with many features."""
+        """Compute the projection that excludes most representatives of rows with many features in an exact search.
+
+        The few candidates of the other search are too close to each other to be excluded.
+        """
+        if not self.exact or self.representatives.shape[1] < PROJECTED_FEATURES:
+            return ProjectionBound()
         return ProjectionBound.fit(self.representatives)
 
     @cached_attribute
-    def _projected(self) -> npt.NDArray[np.float32]:
-        """Compute the projections of the representatives."""
-        return self._bound.project(self.representatives)[0]
+    def _table(self) -> Table:
+        """Compute what products with the representatives need."""
+        return Table.of(self.representatives, self._bound)
 
     @cached_attribute
-    def _products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Compute projections of the representatives as columns, and half their squared lengths."""
-        table, norms = self._bound.table(self.representatives)
-        return table, (0.5 * norms).astype(np.float32)
+    def _center_table(self) -> Table:
+        """Compute what products with the rep-cluster centres need."""
+        return Table.of(self.centers, self._bound)
 
     @cached_attribute
-    def _center_products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Compute projections of the rep-cluster centres as columns, and half their squared lengths."""
-        table, norms = self._bound.table(self.centers)
-        return table, (0.5 * norms).astype(np.float32)
+    def _everyone(self) -> Ids:
+        """List all representatives."""
+        return np.arange(len(self.representatives), dtype=np.uint16)
 
     @cached_attribute
     def _sparse_table(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
@@ -291,41 +363,14 @@ class ProbeIndex(RepresentativeIndex):
         """Find the nearest representatives, and write them to `ids` and `sq`; sparse rows become dense."""
         if scipy.sparse.issparse(block):
             block = block.toarray()
-        n = len(block)
-        groups = np.zeros(n, dtype=np.int32)  # nearest rep-cluster of each row
-        sq_center = np.empty(n, dtype=np.float32)
-        table, half_norms = self._center_products
-        norms = np.einsum("ij,ij->i", block, block)
-        to_centers = block @ table
-        error = rounding_bound(block.shape[1])
-        none = np.float32(0.0)
-        bits = to_centers.view(np.int32)
-        assign_dense_products(block, self.centers, to_centers, bits, half_norms, norms, none, error, groups, sq_center)
+        rows = TableRows(block, *self._bound.project(block))
+        groups = rows.nearest(self._center_table, self._bound.slack)
         order, runs = search.rows_by_key(groups, len(self.centers))
-        buffer = np.empty(PRODUCT_VALUES, dtype=np.float32)  # one for all products: new memory is slow to write to
-        for g in np.flatnonzero(np.diff(runs)):
-            candidates, columns, halves = self._candidates(int(g))
-            step = PRODUCT_VALUES // len(candidates)
-            for low in range(runs[g], runs[g + 1], step):
-                rows = order[low : min(low + step, runs[g + 1])]
-                part = block[rows]
-                products = buffer[: len(rows) * len(candidates)].reshape(len(rows), len(candidates))
-                found = np.empty((len(rows), self.n_neighbors), dtype=np.uint16)
-                distances = np.empty((len(rows), self.n_neighbors), dtype=np.float32)
-                search.search_products(
-                    part,
-                    self.representatives,
-                    np.matmul(part, columns, out=products),
-                    halves,
-                    norms[rows],
-                    none,
-                    error,
-                    candidates,
-                    found,
-                    distances,
-                )
-                ids[rows] = found
-                sq[rows] = distances
+        rows = rows.take(order)
+        results = np.empty_like(ids), np.empty_like(sq)
+        in_order = np.arange(len(order))
+        rows.search(self._table, *results, self._bound.slack, in_order, runs, *self._candidates)
+        put_back(order, results, (ids, sq))
 
     def exact_twin(self) -> RepresentativeIndex:
         """Return an index of the same representatives that searches all of them."""
@@ -333,32 +378,33 @@ class ProbeIndex(RepresentativeIndex):
         return RepresentativeIndex(self.representatives, self.centers, self.starts, lists, self.n_neighbors, True)
 
     @property
+    def mean_candidates(self) -> float:
+        """Number of representatives that a row is compared with, if rows are distributed as representatives are."""
+        sizes = np.diff(self.starts)
+        return float(sizes @ sizes[self.lists.astype(np.int64)].sum(axis=1) / sizes.sum())
+
+    @property
+    def batch_rows(self) -> int:
+        """Number of rows that should be searched at once: the more share candidates, the faster products are."""
+        return BATCH_VALUES // self.representatives.shape[1]
+
+    @property
     def by_tiles(self) -> bool:
         """Whether dense rows are searched in tiles: never."""
         return False
 
-    def _candidates(self, group: int) -> tuple[Ids, npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return the representatives to search for rows of a rep-cluster: ids, columns, half their squared lengths."""
-        known = self._tables.get(group)
-        if known is None:
-            near = np.sort(self.lists[group].astype(np.int64))
-            candidates = np.concatenate([np.arange(self.starts[g], self.starts[g + 1]) for g in near])
-            points = self.representatives[candidates]
-            halves = (0.5 * np.einsum("ij,ij->i", points, points, dtype=np.float64)).astype(np.float32)
-            known = candidates.astype(np.uint16), np.ascontiguousarray(points.T), halves
-            self._tables[group] = known
-        return known
+    @cached_attribute
+    def _bound(self) -> ProjectionBound:
+        """Compare full rows: many representatives are too close to each other for projections."""
+        return ProjectionBound()
 
     @cached_attribute
-    def _tables(self) -> dict[int, Any]:
-        """Hold the candidates of the rep-clusters that were searched; threads may compute one twice, to no harm."""
-        return {}
-
-    @cached_attribute
-    def _center_products(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Compute the rep-cluster centres as columns, and half their squared lengths."""
-        halves = 0.5 * np.einsum("ij,ij->i", self.centers, self.centers, dtype=np.float64)
-        return np.ascontiguousarray(self.centers.T), halves.astype(np.float32)
+    def _candidates(self) -> tuple[Ids, npt.NDArray[np.int64]]:
+        """List the representatives to search for rows of each rep-cluster, ascending; and where each list starts."""
+        ranges = [np.arange(low, high) for low, high in pairwise(self.starts)]
+        parts = [np.concatenate([ranges[g] for g in near]) for near in np.sort(self.lists, axis=1)]
+        starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+        return np.concatenate(parts).astype(np.uint16), starts
 
 
 def build_index(
@@ -374,14 +420,15 @@ def build_index(
     """Build the index for a parameter `neighbors`: "approx", "exact", or "auto".
 
     "auto" searches all representatives while they are few. Beyond, rows of few features use the search of the paper,
-    which is nearly exact for them. Others are compared with all if they are `sparse`, or if `n_rows` is small;
-    otherwise `ProbeIndex` is used.
+    which is nearly exact for them. Others are compared with all if they are `sparse`, if `n_rows` is small, or if some
+    rep-clusters are so large that probing saves little; otherwise `ProbeIndex` is used.
     """
     p, d = representatives.shape
     most = EXACT_REPRESENTATIVES if d > FEW_FEATURES else EXACT_REPRESENTATIVES // 2
     if neighbors == "auto" and p > most and not sparse:
         if d > FEW_FEATURES and n_rows > ROWS_PER_REPRESENTATIVE * p:
-            return ProbeIndex.probe(representatives, n_neighbors, rng, engine)
+            index = ProbeIndex.probe(representatives, n_neighbors, rng, engine)
+            return index if index.mean_candidates <= MOST_CANDIDATES * p else index.exact_twin()
         neighbors = "approx" if d <= FEW_FEATURES else "exact"
     exact = neighbors != "approx"
     return RepresentativeIndex.build(representatives, n_neighbors, neighborhood_factor, exact, rng, engine)
@@ -431,11 +478,10 @@ def _lists_of(points: npt.NDArray[np.float32], low: int, high: int, length: int)
     sq = norms[low:high, None] - 2.0 * gram + norms
     # each point comes first in its own list, also before equal points
     sq[np.arange(high - low), np.arange(low, high)] = -np.inf
-    if length < p:
-        # sorted by id before the stable sort by distance, so that ties are in the order of ids
-        ids = np.argpartition(sq, length - 1, axis=1)[:, :length]
-        ids.sort(axis=1)
-    else:
-        ids = np.broadcast_to(np.arange(p), sq.shape)
+    if length == p:
+        return np.argsort(sq, axis=1, kind="stable").astype(np.uint16)
+    # sorted by id before the stable sort by distance, so that ties are in the order of ids
+    ids = np.argpartition(sq, length - 1, axis=1)[:, :length]
+    ids.sort(axis=1)
     order = np.argsort(np.take_along_axis(sq, ids, axis=1), axis=1, kind="stable")
     return np.ascontiguousarray(np.take_along_axis(ids, order, axis=1), dtype=np.uint16)
