@@ -63,8 +63,11 @@ def test_particulars_of_each_method():
     model = USENC(4, n_estimators=4, random_state=0).fit(adata.obsm["X_pca"])
     np.testing.assert_array_equal(adata.obs["usenc_confidence"], model.confidence_)
     assert adata.obs["usenc_confidence"].dtype == np.float32
-    assert "uspec_confidence" not in adata.obs
-    assert adata.uns["uspec"]["sigma"] == USPEC(4, random_state=0).fit(adata.obsm["X_pca"]).sigma_
+    single = USPEC(4, random_state=0).fit(adata.obsm["X_pca"])
+    np.testing.assert_array_equal(adata.obs["uspec_confidence"], single.confidence_)
+    assert adata.uns["uspec"]["sigma"] == single.sigma_
+    tl.uspec(adata, 4, discretize="kmeans")
+    assert "uspec_confidence" not in adata.obs  # not that of the former call
     assert "sigma" not in adata.uns["usenc"]
 
 
@@ -205,6 +208,7 @@ def test_auto_finds_the_number_of_clusters(function, kind):
     run(function, adata, "auto")
     key = function.__name__
     assert adata.uns[key]["n_clusters"] == len(adata.obs[key].cat.categories) == 3
+    assert adata.uns[key]["layers"][0, 0] == 3
     assert same_partition(y, adata.obs[key])
 
 
@@ -241,8 +245,9 @@ def test_backed_mode(tmp_path):
     whole, y = cells()
     whole.write_h5ad(tmp_path / "a.h5ad")
     adata = anndata.read_h5ad(tmp_path / "a.h5ad", backed="r")
-    with pytest.raises(ValueError, match=r"adata\.X is in a file.*to_memory\(\).*\['X_pca'\]"):
-        tl.uspec(adata, 4, use_rep="X")
+    tl.uspec(adata, 4, use_rep="X", key_added="from_file")
+    tl.uspec(whole, 4, use_rep="X", key_added="in_memory")
+    assert (adata.obs["from_file"].to_numpy() == whole.obs["in_memory"].to_numpy()).all()
     with pytest.raises(ValueError, match=r"copy=True.*to_memory\(\)"):
         tl.uspec(adata, 4, copy=True)
     with pytest.raises(ValueError, match=r"A view.*to_memory\(\)"):

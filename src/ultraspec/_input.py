@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from ultraspec._checks import Diagnostic, InvalidParameter, Notation, warn_user
+from ultraspec.engines.finite import drop_missing
 from ultraspec.engines.moments import measure_scaling
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import (
@@ -22,8 +23,15 @@ from ultraspec.rows import (
     SparseRows,
     check_not_masked,
     check_numeric_frame,
+    data_array_values,
+    is_anndata,
+    is_data_array,
     is_lazy,
+    is_tensor,
+    open_anndata,
     open_file,
+    open_table,
+    tensor_values,
     to_canonical_csr,
 )
 
@@ -82,7 +90,7 @@ class FeatureNamesIgnored(Diagnostic, UserWarning):
 
 
 def open_rows(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Any,
     columns: Sequence[str | int] | None = None,
     *,
     array: str | None = None,
@@ -98,29 +106,39 @@ def open_rows(
     ================================================  ================================================================
     ``.npy``                                          a 2-d array
     ``.npz``                                          a 2-d array, or a matrix saved by `scipy.sparse.save_npz`
-    ``.csv``, ``.csv.gz``, ``.tsv``, ``.tsv.gz``      a table as text; read completely on opening, see the notes
     ``.h5``, ``.hdf5``                                a 2-d dataset
-    ``.zarr``                                         a folder with a 2-d array, or the only one in a group; format 2
-                                                      or 3
+    ``.h5ad``                                         X, raw/X, a layer or obsm of an AnnData, dense or sparse
+    ``.zarr``                                         a folder with a 2-d array, or the only one in a group; also an
+                                                      AnnData; format 2 or 3
     ``.parquet``, ``.pq``, ``.parq``                  a table; also a folder of them, with subfolders, in the order of
                                                       their names
+    ``.arrow``, ``.feather``, ``.ipc``                a table: an Arrow file or stream
+    ``.csv``, ``.tsv``, ``.txt``                      a table as text, also compressed (.gz, .bz2, .zst) or a folder
+                                                      of them; read completely on opening
+    ``.jsonl``, ``.ndjson``                           an object on each line, also compressed; read completely on
+                                                      opening
     ================================================  ================================================================
+
+    ``"-"``, standard input, and other pipes hold CSV, compressed or not, or an Arrow stream. An AnnData object is
+    accepted, too; if it is in backed mode, X is read from its file.
 
     Parameters
     ----------
     path : str or path-like
-        The file or folder. ``~`` is the home folder.
+        The file or folder, or an AnnData object. ``~`` is the home folder.
     columns : list of str or int, optional
         Columns to read, by name (tables) or number, in this order. By default all; those of a table must hold numbers
         or booleans. The index that pandas writes with a frame is left out unless it is chosen.
     array : str, optional
-        Name of the array of an .npz, HDF5 or Zarr file. By default the only 2-d one.
+        Name of the array of an .npz, HDF5 or Zarr file, or of the matrix of an AnnData, such as "obsm/X_pca". By
+        default the only 2-d one.
     header : bool, optional
         Whether the first line of a CSV file holds the column names. By default it does, unless it holds only numbers
         (but 0, 1, 2, ... are the names that pandas writes for none); a warning says how such numbers were read. A first
         column without a name is treated as the index that pandas writes, and left out with a warning.
     delimiter : str, optional
-        Character between the values of a CSV file. By default ",", and a tab for .tsv files.
+        Character between the values of a CSV file. By default ",", a tab for .tsv files, and what separates the first
+        lines of .txt files.
     decimal : str, optional
         Decimal character of a CSV file. By default ".".
     scale : {"standard"}, optional
@@ -146,12 +164,13 @@ def open_rows(
     Labels do not depend on the format. Missing values are detected when the rows are first read; the error names their
     column and row. Parquet, HDF5 and Zarr data is decoded in chunks, of which few are cached in memory.
 
-    CSV files, compressed arrays in .npz files, and Parquet, HDF5 or Zarr data with row groups or chunks that span more
-    than 128 MB, cannot be read from the middle. They are written once, on opening, to a temporary file that is deleted
-    with the source. It has 8 bytes per value for CSV, and otherwise as many as the values take in memory. Set the
-    environment variable ``TMPDIR`` if the default folder for temporary files is too small.
+    CSV files, JSON lines, streams, compressed arrays in .npz files, and other data with row groups or chunks that span
+    more than 128 MB, cannot be read from the middle. They are written once, on opening, to a temporary file that is
+    deleted with the source. It has 8 bytes per value for text, and otherwise as many as the values take in memory. Set
+    the environment variable ``TMPDIR`` if the default folder for temporary files is too small.
 
-    The names of folders (as in ``year=2026/part.parquet``) are not columns.
+    The names of folders (as in ``year=2026/part.parquet``) are not columns. The columns of X and of the layers of an
+    AnnData have the names of its variables. A sparse matrix that is stored by column (CSC) is read into memory.
 
     Examples
     --------
@@ -169,15 +188,20 @@ def open_rows(
     """
     if scale not in (None, "standard"):
         raise InvalidParameter("scale", scale, "'standard'", (None,))
-    rows = open_file(path, columns, array=array, header=header, delimiter=delimiter, decimal=decimal)
+    if is_anndata(path):
+        rows = open_anndata(path, columns, array)
+    else:
+        rows = open_file(path, columns, array=array, header=header, delimiter=delimiter, decimal=decimal)
     if scale is None:
         return rows
     with ThreadEngine(None) as engine:
         return ScaledRows(rows, measure_scaling(rows, engine))
 
 
-def open_input(estimator: Any, X: Any, *, reset: bool, predicts: bool = True) -> Rows:
+def open_input(estimator: Any, X: Any, *, reset: bool, predicts: bool = True, drop: bool = False) -> Rows:
     """Return the row source of what a user passes as X; set or check the estimator's feature count and names.
+
+    If the estimator's parameter `missing` is "drop", rows with NaN are left out if `reset` or `drop` is True.
 
     Arrays are neither copied nor cast here, and not checked for NaN: the passes over blocks do that. For an estimator
     that was fitted on scaled rows (see `ultraspec.rows.scaled`), the rows are scaled. An estimator that does not label
@@ -200,7 +224,7 @@ def open_input(estimator: Any, X: Any, *, reset: bool, predicts: bool = True) ->
                 f"This {kind} was fitted on scaled rows, and these are not scaled. To scale them too, pass "
                 "open_rows(path, scale='standard'), or an array that StandardScaler has transformed."
             )
-        return rows
+        return _drop_missing(estimator, rows)
     if isinstance(X, ScaledRows):
         if scaling is None:
             raise ValueError(
@@ -208,7 +232,13 @@ def open_input(estimator: Any, X: Any, *, reset: bool, predicts: bool = True) ->
             )
         X = X.rows  # the scaling of the model is used
     rows = _open(estimator, X, reset=False)
+    if drop:
+        rows = _drop_missing(estimator, rows)
     return rows if scaling is None else ScaledRows(rows, scaling)
+
+
+def _drop_missing(estimator: Any, rows: Rows) -> Rows:
+    return drop_missing(rows, estimator.n_jobs) if getattr(estimator, "missing", "error") == "drop" else rows
 
 
 def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
@@ -221,6 +251,17 @@ def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
     if isinstance(X, (str, bytes, os.PathLike)):
         shown = repr(os.fspath(X))
         raise TypeError(f"X is a path, {shown}. Open the file first: pass ultraspec.open_rows({shown}).")
+    if is_anndata(X):
+        raise TypeError(
+            "X is an AnnData. Pass one of its matrices, as in open_rows(X, array='obsm/X_pca'), or call tl.uspec."
+        )
+    if is_data_array(X):
+        return _open_data_array(estimator, X, reset=reset)
+    table = open_table(X)
+    if table is not None:
+        return _reset_features(estimator, table) if reset else _match_features(estimator, table)
+    if is_tensor(X):
+        X = tensor_values(X)
     check_not_masked(X)
     numbers_only = check_numeric_frame(X)
     in_memory = not isinstance(X, np.memmap)
@@ -232,6 +273,16 @@ def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X must hold numbers, got {X.dtype}. Convert it to numbers first, for example to seconds.")
     return ArrayRows(X, in_memory=in_memory)
+
+
+def _open_data_array(estimator: Any, X: Any, *, reset: bool) -> Rows:
+    """Return the row source of a DataArray of xarray; strings that are coordinates of its columns are their names."""
+    values, names = data_array_values(X)
+    rows = _open(estimator, values, reset=reset)
+    if names is None:
+        return rows
+    rows.names = names
+    return _reset_features(estimator, rows) if reset else _match_features(estimator, rows)
 
 
 def _open_dask(estimator: Any, X: Any, *, reset: bool) -> Rows:

@@ -5,7 +5,12 @@ Neither scanpy nor anndata is imported: any object with the attributes of an Ann
 
 from __future__ import annotations
 
+import contextlib
 import numbers
+import os
+import secrets
+import shutil
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -13,10 +18,11 @@ import scipy.sparse
 
 from ultraspec._estimator import fitted
 from ultraspec.engines.threads import ThreadEngine
+from ultraspec.rows import open_anndata, spread
 from ultraspec.usenc import USENC
 from ultraspec.uspec import USPEC
 
-__all__ = ["usenc", "uspec"]
+__all__ = ["usenc", "uspec", "write_obs"]
 
 MEANS_X = ("X", None)  # values of `use_rep` that mean adata.X
 NAMED_PARAMETERS = ("n_clusters", "random_state")  # parameters of the estimators that are no `options` here
@@ -62,17 +68,21 @@ def uspec(
 
         ``.obs[key_added]``
             Cluster of each observation, categorical: "0", "1", ...
+        ``.obs[key_added + "_confidence"]``
+            How far other graphs keep the observation with its cluster, float32. Low at the borders of clusters, and for
+            clusters that other graphs do not find. Not written if `discretize` or `n_graphs` leave nothing to compare.
         ``.obsm["X_" + key_added]``
             Spectral embedding, float32, in which clusters are compact. Rows have unit length.
         ``.uns[key_added]``
             ``"params"``, the parameters that repeat the call; ``"n_clusters"``, the number of clusters;
-            ``"eigenvalues"`` of the graph; ``"sigma"``, the width of the affinity.
+            ``"eigenvalues"`` of the graph; ``"sigma"``, the width of the affinity; with n_clusters="auto",
+            ``"layers"``, the numbers of clusters that the data supports and their strengths, the best first.
 
         ``.uns[key_added + "_colors"]`` is deleted if it has colours for another number of clusters.
 
     See Also
     --------
-    usenc : The ensemble method: slower, with a confidence for each observation.
+    usenc : The ensemble method: slower.
     ultraspec.USPEC : The estimator, which also labels new observations.
 
     Notes
@@ -145,7 +155,8 @@ def usenc(
             Embedding of the consensus, float32, in which clusters are compact. Rows have unit length.
         ``.uns[key_added]``
             ``"params"``, the parameters that repeat the call; ``"n_clusters"``, the number of clusters;
-            ``"eigenvalues"`` of the graph.
+            ``"eigenvalues"`` of the graph; with n_clusters="auto", ``"layers"``, the numbers of clusters that the data
+            supports and their strengths, the best first.
 
         ``.uns[key_added + "_colors"]`` is deleted if it has colours for another number of clusters.
 
@@ -168,6 +179,119 @@ def usenc(
     True
     """
     return _cluster(USENC, adata, n_clusters, use_rep, key_added, random_state, copy, options)
+
+
+def write_obs(
+    path: str | os.PathLike[str],
+    labels: Any,
+    key_added: str = "uspec",
+    *,
+    confidence: Any = None,
+    overwrite: bool = False,
+) -> None:
+    """Write labels into the ``obs`` of an AnnData in a file, whose other parts are not read.
+
+    An .h5ad file is copied, and replaced when the copy is complete. A Zarr folder is changed in place.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The .h5ad file or the Zarr folder.
+    labels : array-like of int of shape (n_obs,)
+        Cluster of each observation; -1 for none.
+    key_added : str, default="uspec"
+        Name of the column of ``obs``, which is categorical: "0", "1", ...
+    confidence : array-like of shape (n_obs,), optional
+        Confidence in each label, written as a column ``key_added + "_confidence"``.
+    overwrite : bool, default=False
+        Replace columns of these names.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import anndata
+    >>> import numpy as np
+    >>> from ultraspec import USPEC, datasets, open_rows, tl
+    >>> X, _ = datasets.generate("cc", 2_000, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     anndata.AnnData(X).write_h5ad(f"{folder}/cells.h5ad")
+    ...     with open_rows(f"{folder}/cells.h5ad", array="X") as rows:
+    ...         labels = USPEC(3, random_state=0).fit_predict(rows)
+    ...     tl.write_obs(f"{folder}/cells.h5ad", labels)
+    ...     anndata.read_h5ad(f"{folder}/cells.h5ad").obs["uspec"].cat.categories.tolist()
+    ['0', '1', '2']
+    """
+    import pandas
+
+    file = Path(path).expanduser()
+    check_obs_target(file, key_added, overwrite=overwrite)
+    codes = np.asarray(labels)
+    categories = [str(number) for number in range(int(codes.max(initial=0)) + 1)]
+    columns: dict[str, Any] = {key_added: pandas.Categorical.from_codes(codes, categories)}
+    if confidence is not None:
+        columns[f"{key_added}_confidence"] = np.asarray(confidence)
+    if file.is_dir():
+        import zarr
+
+        consolidated = zarr.open_group(file, mode="r").metadata.consolidated_metadata is not None
+        _add_to_obs(zarr.open_group(file, mode="r+", use_consolidated=False), columns)
+        if consolidated:
+            zarr.consolidate_metadata(file)
+        return
+    import h5py
+
+    copy = file.with_name(f".ultraspec-{secrets.token_hex(6)}.tmp")
+    try:
+        shutil.copy2(file, copy)
+        with h5py.File(copy, "r+") as root:
+            _add_to_obs(root, columns)
+        with open(copy, "rb") as done:
+            os.fsync(done.fileno())
+        os.replace(copy, file)
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def check_obs_target(path: Path, key: str, *, overwrite: bool) -> None:
+    """Raise unless labels can be written into the ``obs`` of the AnnData at a path."""
+    if not key or key.startswith("_") or "/" in key:
+        raise ValueError(f"The name of a column of obs must not be empty, begin with '_' or have a '/', got {key!r}.")
+    if path.suffix.lower() != ".h5ad" and not (path.is_dir() and path.suffix.lower() == ".zarr"):
+        raise ValueError(f"{path} is no AnnData: labels can be written into the obs of .h5ad files and .zarr folders.")
+    with _open_root(path) as root:
+        if "obs" not in root:
+            raise ValueError(f"{path} is no AnnData: it has no obs.")
+        if key in root["obs"] and not overwrite:
+            raise ValueError(f"{path} has a column {key!r} in obs already. Replace it with overwrite=True (--force).")
+    if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
+        raise ValueError(f"{path} cannot be written to: permission denied.")
+
+
+def _open_root(path: Path) -> Any:
+    if path.is_dir():
+        import zarr
+
+        return contextlib.nullcontext(zarr.open_group(path, mode="r"))
+    import h5py
+
+    try:
+        return h5py.File(path, "r")
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read as an .h5ad file: {error}") from error
+
+
+def _add_to_obs(root: Any, columns: dict[str, Any]) -> None:
+    """Write columns to the obs of an open AnnData file."""
+    from anndata.io import write_elem
+
+    obs = root["obs"]
+    n_obs = obs[obs.attrs["_index"]].shape[0]
+    for name, values in columns.items():
+        if len(values) != n_obs:
+            raise ValueError(f"There are {len(values):,} labels, but the AnnData has {n_obs:,} observations.")
+        write_elem(obs, name, values)
+    order = [str(name) for name in obs.attrs["column-order"]]
+    obs.attrs["column-order"] = [*order, *(name for name in columns if name not in order)]
 
 
 def _cluster(
@@ -243,10 +367,7 @@ def _read_representation(adata: Any, use_rep: str | None) -> Any:
 
 def _read_X(adata: Any) -> Any:
     if getattr(adata, "isbacked", False):
-        raise ValueError(
-            "adata.X is in a file (backed mode). Call adata = adata.to_memory() first, or pass use_rep=..., one of "
-            f"{list(adata.obsm.keys())}, which are in memory."
-        )
+        return open_anndata(adata, None, "X")
     X = adata.X
     if X is None:
         raise ValueError(f"adata.X is None. Pass use_rep=..., one of {list(adata.obsm.keys())}.")
@@ -268,14 +389,19 @@ def _write(adata: Any, key: str, model: USPEC | USENC, params: dict[str, Any]) -
 
     with ThreadEngine(model.n_jobs) as engine:
         # what `transform` returns for these rows, in less time: their edges or microclusters are known
-        embedding = fitted(model).embed_fitted_rows(engine)
+        embedding = spread(fitted(model).embed_fitted_rows(engine), fitted(model).missing)
     categories = [str(number) for number in range(model.n_clusters_)]
     facts = {"params": params, "n_clusters": int(model.n_clusters_), "eigenvalues": np.array(model.eigenvalues_)}
     adata.obs[key] = pandas.Categorical.from_codes(model.labels_, categories)
-    if isinstance(model, USENC):
-        adata.obs[f"{key}_confidence"] = model.confidence_
-    else:
+    confidence = getattr(model, "confidence_", None)
+    if confidence is not None:
+        adata.obs[f"{key}_confidence"] = confidence
+    elif f"{key}_confidence" in adata.obs:
+        del adata.obs[f"{key}_confidence"]  # of a former call
+    if isinstance(model, USPEC):
         facts["sigma"] = float(model.sigma_)
+    if model.layers_ is not None:
+        facts["layers"] = np.array(model.layers_, dtype=np.float64)
     adata.obsm[f"X_{key}"] = embedding
     adata.uns[key] = facts
     colors = f"{key}_colors"

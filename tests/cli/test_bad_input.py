@@ -17,6 +17,7 @@ from tests.helpers.cli_tools import Shell, circles, write_data
 from tests.helpers.common import python
 from ultraspec import USPEC, save
 from ultraspec.cli import main
+from ultraspec.storage.locks import claim
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def shell(capsys, folder, monkeypatch):
     ("name", "says"),
     [
         ("missing.npy", "no file"),
-        ("nothing", "without Zarr or Parquet files"),
+        ("nothing", "without Zarr, Parquet, CSV files"),
         ("empty.npy", "empty.npy is empty"),
         ("empty.csv", "empty.csv is empty"),
         ("empty.parquet", "empty.parquet is empty"),
@@ -341,3 +342,15 @@ def test_arguments_may_be_left_to_the_process(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["ultraspec", "--version"])
     assert main() == 0
     assert capsys.readouterr().out.startswith("ultraspec ")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs locks")
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_two_runs_that_write_one_file(shell, monkeypatch, command):
+    """The second one says so before it computes, with --force too."""
+    words = ["fit", "x.npy", "-k", 3] if command == "fit" else ["predict", "m.u", "x.npy"]
+    monkeypatch.setattr(USPEC, "fit", lambda *_: pytest.fail("the fit was started"))
+    with claim([shell.folder / "labels.npy"]):
+        for more in ([], ["--force"]):
+            line = shell.refused(*words, "-o", "labels.npy", *more)
+            assert line.startswith(f"Another run of ultraspec is going to write {shell.folder / 'labels.npy'}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import shlex
 
@@ -21,6 +22,8 @@ from ultraspec.cli import _labelling
 from ultraspec.engines.progress import Reporter
 from ultraspec.persistence.cuts import model_key
 from ultraspec.rows import ArrayRows
+
+pytestmark = pytest.mark.usefixtures("few_cuts")
 
 
 @pytest.fixture(scope="module")
@@ -315,17 +318,17 @@ class TestOthers:
         assert "ultraspec fit x.parquet -k 3 --seed 0 --scale standard" in page
 
     def test_demo(self, shell):
-        out = shell.fine("demo", "--rows", "3e3")
+        out = shell.fine("demo", "--rows", "1e3")
         assert re.search(r"^NMI +0\.\d{4}|^NMI +1\.0000", out, re.M)
         for name in ("Time", "Cluster sizes", "True sizes", "Report"):
             assert re.search(rf"^{name} +\S", out, re.M)
         assert (shell.folder / "demo-report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
-        shell.fine("demo", "--rows", "3e3")  # its own page is drawn anew
-        assert "exists" in shell.refused("demo", "--rows", "3e3", "--report", "demo-report.html")
+        shell.fine("demo", "--rows", "1e3")  # its own page is drawn anew
+        assert "exists" in shell.refused("demo", "--rows", "1e3", "--report", "demo-report.html")
         (shell.folder / "demo-report.html").write_text("my own")
-        assert "exists. Pass --force to replace it." in shell.refused("demo", "--rows", "3e3")
+        assert "exists. Pass --force to replace it." in shell.refused("demo", "--rows", "1e3")
         assert (shell.folder / "demo-report.html").read_text(encoding="utf-8") == "my own"
-        shell.fine("demo", "--rows", "3e3", "--force")
+        shell.fine("demo", "--rows", "1e3", "--force")
 
     def test_demo_without_a_page(self, shell):
         facts = shell.facts("demo", "--rows", "3_000", "--no-report")
@@ -427,3 +430,39 @@ class TestCutsAndColumns:
         shell.fine("fit", "t.csv", "-k", 3, "--columns", "a,b", "--model", "m.ultraspec")
         shell.fine("report", "m.ultraspec", "t.csv", "-o", "q.html", "--describe", "age")
         assert '"age"' in (shell.folder / "q.html").read_text(encoding="utf-8")
+
+
+def test_files_that_another_program_writes_meanwhile_stay_and_nothing_is_lost(shell, monkeypatch):
+    usual = USPEC.fit
+
+    def fit(self, X):
+        for name in ("l.npy", "n.u", "r.html"):
+            (shell.folder / name).write_text("another's")
+        return usual(self, X)
+
+    monkeypatch.setattr(USPEC, "fit", fit)
+    outputs = ["-o", "l.npy", "--model", "n.u", "--report", "r.html"]
+    code, out, err = shell("fit", "x.npy", "-k", 3, *outputs, "--json")
+    assert code == 0
+    assert err.count("was written by another program meanwhile") == 3
+    names = {"labels": "l-2.npy", "model": "n-2.u", "report": "r-2.html"}
+    assert json.loads(out)["outputs"] == {key: str(shell.folder / name) for key, name in names.items()}
+    assert all((shell.folder / name).read_text() == "another's" for name in ("l.npy", "n.u", "r.html"))
+    assert len(np.load(shell.folder / "l-2.npy")) == 2000
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links")
+@pytest.mark.parametrize("option", ["-o", "--model", "--report"])
+def test_links_are_replaced_not_what_they_point_to(shell, option):
+    name = {"-o": "link.npy", "--model": "link.u", "--report": "link.html"}[option]
+    target, link = shell.folder / "target", shell.folder / name
+    link.symlink_to("target")
+    assert "exists. Pass --force" in shell.refused("fit", "x.npy", "-k", 3, option, name)  # it points to nothing yet
+    target.write_text("precious")
+    assert "exists. Pass --force" in shell.refused("fit", "x.npy", "-k", 3, option, name)
+    shell.fine("fit", "x.npy", "-k", 3, option, name, "--force")
+    assert target.read_text() == "precious"
+    assert not link.is_symlink()
+    link.unlink()
+    link.symlink_to("x.npy")
+    assert "is an input file" in shell.refused("fit", "x.npy", "-k", 3, option, name, "--force")

@@ -71,17 +71,20 @@ class TestWriters:
             write_columns(tmp_path / f"f{suffix}", 20, {"label": np.int32}, [(np.zeros(10, np.int32),)], force=False)
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_file_that_appeared_meanwhile_is_not_replaced(self, tmp_path):
+    def test_a_file_that_appeared_meanwhile_is_not_replaced_and_nothing_is_lost(self, tmp_path):
         path = tmp_path / "f.npy"
+        (tmp_path / "f-2.npy").write_bytes(b"another's too")
 
         def blocks():
             yield (np.zeros(1, np.int32),)
             path.write_bytes(b"another's")
 
-        with pytest.raises(FileExistsError):
-            write_columns(path, 1, {"label": np.int32}, blocks(), force=False)
+        with pytest.warns(UserWarning, match="written by another program meanwhile. The result of this run is in"):
+            written = write_columns(path, 1, {"label": np.int32}, blocks(), force=False)
         assert path.read_bytes() == b"another's"
-        assert list(tmp_path.iterdir()) == [path]
+        assert written == tmp_path / "f-3.npy"
+        assert np.load(written).tolist() == [0]
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["f-2.npy", "f-3.npy", "f.npy"]
 
 
 class TestDiskSpace:

@@ -19,6 +19,7 @@ from ultraspec.cli._parameters import parameters_of, read_parameters
 from ultraspec.cli.fit import make_estimator
 
 # A value for each parameter, as it is written on the command line and as it reaches the estimator.
+RUN = ("checkpoint", "random_state", "n_jobs")
 VALUES = {
     "n_clusters": ("4", 4),
     "n_estimators": ("7", 7),
@@ -32,6 +33,7 @@ VALUES = {
     "neighbors": ("exact", "exact"),
     "neighborhood_factor": ("8", 8),
     "metric": ("cosine", "cosine"),
+    "missing": ("drop", "drop"),
     "n_init": ("2", 2),
     "max_iter": ("50", 50),
     "regularization": ("0.5", 0.5),
@@ -127,7 +129,7 @@ class TestHelp:
         defaults = {**USENC().get_params(), **USPEC().get_params()}
         for name, parameter in {**parameters_of("USENC"), **parameters_of("USPEC")}.items():
             panel = "Clustering" if name in USPEC().get_params() else "Ensemble"
-            shown = panels["Run" if name in ("checkpoint", "random_state", "n_jobs") else panel]
+            shown = panels[{"missing": "Input"}.get(name, "Run" if name in RUN else panel)]
             assert parameter.flags[-1] in shown
             assert parameter.help in shown
             if defaults[name] is not None and name != "n_clusters":

@@ -238,6 +238,7 @@ def test_other_input_is_refused_with_advice():
         USPEC(3, checkpoint="foo://a").fit(X)
 
 
+@pytest.mark.usefixtures("few_cuts")
 def test_figures_want_rows_of_this_machine(tmp_path):
     from ultraspec import plots, report
 

@@ -89,7 +89,7 @@ class TestTarget:
         path.write_bytes(b"ours")
         assert self.check(path) == path
         (tmp_path / "link").symlink_to(path)
-        assert self.check(tmp_path / "link") == path
+        assert self.check(tmp_path / "link") == tmp_path / "link"  # which is replaced, not the file
         with pytest.raises(FileExistsError, match="overwrite is False"):
             self.check(path, False)
 

@@ -12,7 +12,7 @@ from ultraspec import __version__
 from ultraspec.cli import _options as o
 from ultraspec.cli import _outputs
 from ultraspec.cli._input import DELIMITER, DataFile
-from ultraspec.cli._parameters import NJobs, Seed, deferred, stray_options
+from ultraspec.cli._parameters import Missing, NJobs, Seed, deferred, stray_options
 from ultraspec.cli._reproduce import reproduce
 from ultraspec.cli._screen import Screen
 
@@ -99,6 +99,8 @@ def fit(
     model: o.ModelOut = None,
     report: o.ReportOut = None,
     describe: o.Describe = None,
+    with_input: o.WithInput = False,
+    obs: o.Obs = None,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -123,11 +125,21 @@ def fit(
         what = "not for ensembles: leave --ensemble out" if ensemble else "for ensembles: pass --ensemble too"
         raise ValueError(f"{name} is {what}.")
     source.check()
-    outputs = _outputs.check_fit_outputs(output, model, report, source.path, force=force)
+    outputs = _outputs.check_fit_outputs(output, model, report, source.path, force=force, with_input=with_input)
+    _outputs.check_obs(source.path, obs, force=force)
     from ultraspec.cli import fit as program
 
-    screen = Screen(json, quiet)
-    program.run(source, outputs, parameters, ensemble=ensemble, scale=scale, force=force, screen=screen)
+    program.run(
+        source,
+        outputs,
+        parameters,
+        ensemble=ensemble,
+        scale=scale,
+        force=force,
+        screen=Screen(json, quiet),
+        with_input=with_input,
+        obs=obs,
+    )
 
 
 @command(
@@ -139,11 +151,13 @@ def predict(
     model: o.Model,
     output: o.RequiredLabels,
     cut: o.CutFile = None,
+    with_input: o.WithInput = False,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
     *,
     source: DataFile,
+    missing: Missing = None,
     n_jobs: NJobs = None,
 ) -> None:
     """Label the rows of a file with a saved model.
@@ -154,12 +168,62 @@ def predict(
     """
     _outputs.check_model(model)
     source.check()
+    _outputs.check_with_input(output, with_input)
     target = _outputs.check_outputs(
         {"-o": (output, _outputs.LABELS)}, [model, source.path, *([cut] if cut else [])], force=force
     )["-o"]
     from ultraspec.cli import predict as program
 
-    program.run(model, source, target, cut=cut, n_jobs=n_jobs, force=force, screen=Screen(json, quiet))
+    options = {"missing": missing, "n_jobs": n_jobs}
+    screen = Screen(json, quiet)
+    program.run(model, source, target, cut=cut, options=options, with_input=with_input, force=force, screen=screen)
+
+
+@command(
+    "ultraspec cut m.ultraspec data.parquet -k 12 -o labels.parquet",
+    "ultraspec cut m.ultraspec data.parquet -k 12 --model m12.ultraspec",
+)
+def cut(
+    model: o.Model,
+    n_clusters: Annotated[int, o.option("-k --n-clusters N", o.METHOD, "Number of clusters.", parser=o.parse_integer)],
+    output: o.Labels = None,
+    new_model: o.ModelOut = None,
+    with_input: o.WithInput = False,
+    obs: o.Obs = None,
+    force: o.Force = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    *,
+    source: DataFile,
+    n_jobs: NJobs = None,
+) -> None:
+    """Cut a saved model into another number of clusters, without a new fit.
+
+    DATA holds the rows that were fitted. The labels are those of
+    `model.cut` in Python; --model saves the model with these clusters.
+    """
+    o.check_least("-k", n_clusters, 1)
+    _outputs.check_model(model)
+    source.check()
+    if output is None and new_model is None and obs is None:
+        raise ValueError("There is nothing to write: pass -o, --model or --obs.")
+    _outputs.check_with_input(output, with_input)
+    wanted = {"-o": (output, _outputs.LABELS), "--model": (new_model, ())}
+    outputs = _outputs.check_outputs(wanted, [model, source.path], force=force)
+    _outputs.check_obs(source.path, obs, force=force)
+    from ultraspec.cli import cut as program
+
+    program.run(
+        model,
+        source,
+        outputs,
+        n_clusters,
+        n_jobs=n_jobs,
+        screen=Screen(json, quiet),
+        with_input=with_input,
+        obs=obs,
+        force=force,
+    )
 
 
 LABEL_FILE = "FILE or FILE:COLUMN; .parquet, .csv, .npy or .npz. Labels may be strings."

@@ -107,7 +107,8 @@ def naming_input(path: Path) -> Iterator[None]:
     try:
         yield
     except Diagnostic as error:
-        raise ValueError(write_message(error, path)) from error
+        shown = "standard input" if str(path) == "-" else path
+        raise ValueError(write_message(error, shown)) from error
 
 
 @contextmanager

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._estimator import fitted
+from ultraspec._estimator import fitted, open_gappy
 from ultraspec._input import open_input
+from ultraspec.engines.finite import counting_not_finite
 from ultraspec.engines.progress import Reporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows
-from ultraspec.spectral.preprocess import UnseenRows
 
 BLOCK_ROWS = 2**22
 BLOCKS_PER_THREAD = 8  # that are labelled before they are written
@@ -29,18 +29,23 @@ def label_blocks(model: Any, rows: Rows, reporter: Reporter) -> Generator[tuple[
     """
     state = fitted(model)
     source = open_input(model, rows, reset=False)
-    unseen = UnseenRows(source, state.preprocessor, getattr(model, "feature_names_in_", None))
+    has_confidence = state.model.has_confidence
+    unseen, label = open_gappy(
+        model, source, state.model.label_with_confidence if has_confidence else state.model.label
+    )
+    names = getattr(model, "feature_names_in_", None)
     spans = source.blocks()
 
-    def label(span: tuple[int, int]) -> tuple[npt.NDArray[Any], ...]:
-        block = unseen.read(*span)
-        return state.model.label_with_confidence(block) if state.model.has_confidence else (state.model.label(block),)
+    def label_span(span: tuple[int, int]) -> tuple[npt.NDArray[Any], ...]:
+        result = label(unseen.read(*span))
+        return result if has_confidence else (result,)
 
-    with ThreadEngine(model.n_jobs) as engine, reporter.phase("labels"):
+    counting = counting_not_finite(source, model.n_jobs, names)
+    with counting, ThreadEngine(model.n_jobs) as engine, reporter.phase("labels"):
         reporter.begin_pass(len(spans))
         step = BLOCKS_PER_THREAD * engine.n_jobs
         for first in range(0, len(spans), step):
-            for labels in engine.map(label, spans[first : first + step]):
+            for labels in engine.map(label_span, spans[first : first + step]):
                 reporter.advance()
                 yield labels
             reporter.measure()
@@ -53,13 +58,16 @@ def split_blocks(*columns: Any) -> Iterator[tuple[npt.NDArray[Any], ...]]:
 
 
 class ClusterSizes:
-    """Numbers of rows per cluster, counted while blocks of labels pass through."""
+    """Numbers of rows per cluster, and of rows without one, counted while blocks of labels pass through."""
 
     def __init__(self, n_clusters: int) -> None:
         self.counts = np.zeros(n_clusters, dtype=np.int64)
+        self.missing = 0
 
     def count(self, blocks: Iterator[tuple[npt.NDArray[Any], ...]]) -> Iterator[tuple[npt.NDArray[Any], ...]]:
         """Pass blocks on; count the labels, which are the first column."""
         for block in blocks:
-            self.counts += np.bincount(block[0], minlength=len(self.counts))
+            labels = block[0][block[0] >= 0]
+            self.counts += np.bincount(labels, minlength=len(self.counts))
+            self.missing += len(block[0]) - len(labels)
             yield block

@@ -126,7 +126,9 @@ def check_least(name: str, value: int | None, least: int) -> None:
 Data = Annotated[
     Path,
     argument(
-        "DATA", "File with the rows: .npy, .npz, .csv, .tsv, .parquet (or a folder of Parquet files), .h5 or .zarr."
+        "DATA",
+        "File with the rows: .npy, .npz, .h5, .h5ad, .zarr, .parquet, .arrow, .csv or .jsonl; a folder of .parquet or "
+        ".csv files; - for standard input.",
     ),
 ]
 Model = Annotated[Path, argument("MODEL", "Model file, written by `fit --model`.")]
@@ -151,6 +153,10 @@ RequiredReport = Annotated[Path, option("-o --output FILE", OUTPUT, PAGE)]
 DESCRIBED = "Columns that the report describes but that are not clustered: numbers, categories or texts."
 Describe = Annotated[Any, option("--describe A,B,C", OUTPUT, DESCRIBED, parser=parse_names)]
 CutFile = Annotated[Path | None, option("--cut FILE", INPUT, "Clusters that were chosen in a report: its cut.json.")]
+WITH_INPUT = "Write all columns of the input to the file of labels, too (.parquet or .csv)."
+WithInput = Annotated[bool, option("--with-input", OUTPUT, WITH_INPUT)]
+OBS = "Also write the labels into DATA, an AnnData (.h5ad or .zarr), as a column of obs with this name."
+Obs = Annotated[str | None, option("--obs NAME", OUTPUT, OBS)]
 Force = Annotated[bool, option("--force", OUTPUT, "Replace existing files.")]
 Json = Annotated[bool, option("--json", OUTPUT, "Print the result as one JSON object.")]
 Quiet = Annotated[bool, option("-q --quiet", OUTPUT, "Show no progress.")]

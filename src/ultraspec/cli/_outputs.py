@@ -22,17 +22,38 @@ GROWTH = {".csv": 3.0, ".parquet": 1.1, ".pq": 1.1}
 
 
 def check_fit_outputs(
-    labels: Path | None, model: Path | None, report: Path | None, data: Path, *, force: bool
+    labels: Path | None, model: Path | None, report: Path | None, data: Path, *, force: bool, with_input: bool = False
 ) -> dict[str, Path]:
-    """Check the outputs of `fit`; return their real paths by option."""
+    """Check the outputs of `fit`; return their absolute paths by option."""
+    check_with_input(labels, with_input)
     if model is not None:
         check_installed("safetensors", "--model")
     outputs = {"-o": (labels, LABELS), "--model": (model, ()), "--report": (report, PAGES)}
     return check_outputs(outputs, [data], force=force)
 
 
+def check_with_input(labels: Path | None, with_input: bool) -> None:
+    """Raise if the columns of the input cannot be written to the file of labels."""
+    if not with_input:
+        return
+    if labels is None:
+        raise ValueError("--with-input is for the file of labels: pass -o too.")
+    if labels.suffix.lower() not in TABLES:
+        raise ValueError(f"--with-input needs a table: write -o {labels.with_suffix('.parquet')} or .csv.")
+
+
+def check_obs(data: Path, name: str | None, *, force: bool) -> None:
+    """Raise unless labels can be written into the obs of the input."""
+    if name is None:
+        return
+    check_installed("anndata", "--obs", "scanpy")
+    from ultraspec.tl import check_obs_target
+
+    check_obs_target(data.expanduser(), name, overwrite=force)
+
+
 def check_demo_report(report: Path | None, *, force: bool) -> Path:
-    """Check the report of `demo`; return its real path. The default file may replace an earlier report."""
+    """Check the report of `demo`; return its absolute path. The default file may replace an earlier report."""
     path = Path("demo-report.html") if report is None else report
     if report is None and path.is_file() and not force:
         from ultraspec.report import is_page
@@ -51,11 +72,13 @@ def check_model(path: Path) -> None:
 def check_outputs(
     outputs: Mapping[str, tuple[Path | None, tuple[str, ...]]], inputs: Iterable[Path], *, force: bool
 ) -> dict[str, Path]:
-    """Raise unless every output can be written; return their real paths by option.
+    """Raise unless every output can be written; return their absolute paths by option.
 
     `outputs` has paths (or None) and allowed suffixes (empty: any) by option. Existing files may be replaced with
-    `force`, but `inputs`, which are read, must not be.
+    `force`, but `inputs`, which are read, must not be. A symbolic link is replaced, not what it points to.
     """
+    from ultraspec.storage.atomic import own_path
+
     checked: dict[str, Path] = {}
     read = {os.path.realpath(path.expanduser()) for path in inputs}
     for option, (path, suffixes) in outputs.items():
@@ -68,11 +91,12 @@ def check_outputs(
         around = [folder for folder in read if real.is_relative_to(folder)]
         if around:
             raise ValueError(f"{option} {path} is in the input folder {around[0]}. Write to another folder.")
-        twice = [other for other, taken in checked.items() if taken == real]
+        own = own_path(path)
+        twice = [other for other, taken in checked.items() if taken == own]
         if twice:
             raise ValueError(f"{twice[0]} and {option} name the same file, {path}.")
-        _check_place(option, path, real, force)
-        checked[option] = real
+        _check_place(option, path, own, force)
+        checked[option] = own
     return checked
 
 
@@ -83,20 +107,37 @@ def _check_suffix(option: str, path: Path, suffixes: tuple[str, ...]) -> None:
         check_installed("pyarrow", f"Writing {path.suffix} files")
 
 
-def _check_place(option: str, path: Path, real: Path, force: bool) -> None:
-    if real.is_dir():
+def _check_place(option: str, path: Path, own: Path, force: bool) -> None:
+    if own.is_dir():
         raise ValueError(f"{option} {path} is a folder. Name a file.")
-    if real.exists() and not real.is_file():
+    if own.exists() and not own.is_file():
         raise ValueError(f"{option} {path} is not a regular file.")
-    if not real.parent.is_dir():
-        raise ValueError(f"{option} {path}: there is no folder {real.parent}. Create it first.")
-    if real.exists() and not force:
+    if not own.parent.is_dir():
+        raise ValueError(f"{option} {path}: there is no folder {own.parent}. Create it first.")
+    if os.path.lexists(own) and not force:
         raise ValueError(f"{option} {path} exists. Pass --force to replace it.")
     try:
-        with tempfile.TemporaryFile(dir=real.parent):
+        with tempfile.TemporaryFile(dir=own.parent):
             pass
     except OSError as error:
-        raise ValueError(f"{option} {path}: cannot write to the folder {real.parent}: {error.strerror}.") from error
+        raise ValueError(f"{option} {path}: cannot write to the folder {own.parent}: {error.strerror}.") from error
+
+
+def keep_aside(path: Path, *, force: bool) -> Path:
+    """Return a path that can still be written, with a warning if another program has taken `path` meanwhile."""
+    from ultraspec.storage.atomic import free_path
+
+    free = path if force else free_path(path)
+    warn_if_aside(path, free)
+    return free
+
+
+def warn_if_aside(path: Path, written: Path) -> None:
+    """Warn that a file was written under another name, if it was."""
+    from ultraspec._checks import warn_user
+
+    if written != path:
+        warn_user(f"{path} was written by another program meanwhile. The result of this run is in {written}.")
 
 
 def label_bytes(path: Path, n_rows: int, *, confidence: bool) -> float:
@@ -126,7 +167,7 @@ def check_disk_space(sizes: Mapping[Path, float]) -> None:
             )
 
 
-def check_installed(module: str, what: str) -> None:
+def check_installed(module: str, what: str, extra: str = "cli") -> None:
     """Raise unless an optional module is installed."""
     if importlib.util.find_spec(module) is None:
-        raise ImportError(f"{what} needs {module}: pip install 'ultraspec[cli]'")
+        raise ImportError(f"{what} needs {module}: pip install 'ultraspec[{extra}]'")

@@ -16,13 +16,23 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from ultraspec.cli._options import ENSEMBLE, METHOD, PANELS, RUN, option, parse_integer, parse_integers, parse_number
+from ultraspec.cli._options import (
+    ENSEMBLE,
+    INPUT,
+    METHOD,
+    PANELS,
+    RUN,
+    option,
+    parse_integer,
+    parse_integers,
+    parse_number,
+)
 
 HIDDEN = ("verbose",)  # --quiet takes its place
 REQUIRED = ("n_clusters",)
 OPTIONS = {"n_clusters": "-k", "random_state": "--seed"}  # shorter names, for messages and examples
 SHORT = {"n_representatives": "-p", "n_estimators": "-m", "n_jobs": "-j"}
-IN_PANEL = {"checkpoint": RUN, "random_state": RUN, "n_jobs": RUN}
+IN_PANEL = {"missing": INPUT, "checkpoint": RUN, "random_state": RUN, "n_jobs": RUN}
 IF_NONE = {"random_state": "a new seed, which is printed", "n_jobs": "all cores", "graph_rows": "all rows"}
 NONE = "none"  # how None is written, where it is not the default
 
@@ -216,4 +226,5 @@ def stray_options(parameters: dict[str, Any], ensemble: bool) -> list[str]:
 
 
 Seed = Annotated[Any, parameters_of("USPEC")["random_state"].option(RUN)]
+Missing = Annotated[Any, parameters_of("USPEC")["missing"].option(INPUT)]
 NJobs = Annotated[Any, parameters_of("USPEC")["n_jobs"].option(RUN)]

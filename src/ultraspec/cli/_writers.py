@@ -6,6 +6,7 @@ A writer takes blocks of all columns, in order, and holds at most one row group 
 from __future__ import annotations
 
 import io
+import itertools
 import shutil
 import tempfile
 import zipfile
@@ -20,6 +21,7 @@ import numpy.typing as npt
 
 from ultraspec._checks import import_optional
 from ultraspec.cli._errors import naming_output
+from ultraspec.cli._outputs import warn_if_aside
 from ultraspec.storage.atomic import write_atomically
 
 Array = npt.NDArray[Any]
@@ -28,12 +30,12 @@ Types = Mapping[str, npt.DTypeLike]
 GROUP_ROWS = 2**20  # of a row group in a Parquet file
 
 
-def write_columns(path: Path, n_rows: int, types: Types, blocks: Iterable[tuple[Array, ...]], *, force: bool) -> None:
+def write_columns(path: Path, n_rows: int, types: Types, blocks: Iterable[tuple[Array, ...]], *, force: bool) -> Path:
     """Write a file of columns; if that fails, no file is left.
 
     The suffix is the format; a .npy file gets the first column only. `types` are those of the columns, by name. Each of
     the `blocks` has all columns of some rows; together they have `n_rows` rows. With `force`, an existing
-    file is replaced.
+    file is replaced; otherwise the new file gets another name, with a warning. Return its path.
     """
 
     def fill(file: BinaryIO) -> None:
@@ -42,7 +44,96 @@ def write_columns(path: Path, n_rows: int, types: Types, blocks: Iterable[tuple[
                 write(*block)
 
     with naming_output(path, only_if_full=True):  # closing a file that could not be written fails once more
-        write_atomically(path, fill, overwrite=force)
+        written = write_atomically(path, fill, overwrite=force, aside=True)
+    warn_if_aside(path, written)
+    return written
+
+
+def write_with_input(path: Path, rows: Any, types: Types, blocks: Iterable[tuple[Array, ...]], *, force: bool) -> Path:
+    """Write the columns of the input, and those of the `blocks` behind them, see `write_columns`."""
+    tables = join_columns(input_batches(rows), types, blocks, path)
+
+    def fill(file: BinaryIO) -> None:
+        first = next(tables)
+        writer: Any
+        if path.suffix.lower() == ".csv":
+            csv: Any = import_optional("pyarrow.csv", "CSV files")
+            writer = csv.CSVWriter(_OpenFile(file), first.schema)
+        else:
+            parquet: Any = import_optional("pyarrow.parquet", "Parquet files")
+            writer = parquet.ParquetWriter(_OpenFile(file), first.schema, compression="zstd")
+        try:
+            for table in itertools.chain([first], tables):
+                with naming_output(path):
+                    writer.write_table(table)
+            with naming_output(path):
+                writer.close()
+                file.flush()
+        finally:
+            if hasattr(writer, "is_open"):
+                writer.is_open = False  # otherwise it would write to the closed file when it is deleted
+
+    with naming_output(path, only_if_full=True):
+        written = write_atomically(path, fill, overwrite=force, aside=True)
+    warn_if_aside(path, written)
+    return written
+
+
+def input_batches(rows: Any) -> Iterator[Any]:
+    """Yield the rows of the input with all of its columns as record batches; those of arrays are called x0, x1, ..."""
+    batches = rows.batches() if hasattr(rows, "batches") else None
+    if batches is not None:
+        yield from batches
+        return
+    arrow: Any = import_optional("pyarrow", "tables")
+    if rows.sparse:
+        raise ValueError("--with-input needs columns, but the rows are a sparse matrix. Leave it out.")
+    names = rows.names or [f"x{number}" for number in range(rows.n_features)]
+    for span in rows.blocks():
+        yield arrow.RecordBatch.from_arrays([arrow.array(column) for column in rows.read(*span).T.copy()], names)
+
+
+def check_input_columns(path: Path, rows: Any, names: Iterable[str]) -> None:
+    """Raise before the work starts if columns of the input cannot be written together with columns of these names."""
+    arrow: Any = import_optional("pyarrow", "tables")
+    first = next(iter(input_batches(rows)))
+    for name, kind in zip(first.schema.names, first.schema.types, strict=True):
+        if name in names:
+            raise ValueError(
+                f"--with-input: the input has a column {name!r} itself. Rename it, or leave --with-input out."
+            )
+        if path.suffix.lower() == ".csv" and (arrow.types.is_nested(kind) or arrow.types.is_binary(kind)):
+            raise ValueError(f"--with-input: column {name!r} ({kind}) cannot be text. Write a .parquet file.")
+
+
+def join_columns(
+    batches: Iterator[Any], types: Types, blocks: Iterable[tuple[Array, ...]], path: Path
+) -> Iterator[Any]:
+    """Yield tables of the input and the columns of `blocks`; dictionaries become their values."""
+    arrow: Any = import_optional("pyarrow", "tables")
+    rest: Any = None
+    for block in blocks:
+        missing = len(block[0])
+        parts = []
+        while missing:
+            if rest is None or rest.num_rows == 0:
+                rest = next(batches, None)
+                if rest is None:
+                    raise OSError(f"The input has fewer rows than before, so {path} was not written.")
+                continue
+            parts.append(rest.slice(0, missing))
+            rest = rest.slice(parts[-1].num_rows)
+            missing -= parts[-1].num_rows
+        if not parts:
+            continue
+        table = arrow.Table.from_batches(parts)
+        for index, kind in enumerate(table.schema.types):
+            if arrow.types.is_dictionary(kind):
+                column = table.column(index).cast(kind.value_type)
+                table = table.set_column(index, table.schema.names[index], column)
+        for (name, kind), column in zip(types.items(), block, strict=True):
+            table = table.append_column(name, arrow.array(np.ascontiguousarray(column, dtype=kind)))
+        yield table
 
 
 @contextmanager

@@ -22,6 +22,7 @@ def run(labels: str, truth: str, column: str | None, delimiter: str | None, scre
         "majority_accuracy": metrics.majority_accuracy(classes, clusters),
         "hungarian_accuracy": metrics.hungarian_accuracy(classes, clusters),
         "ari": metrics.ari(classes, clusters),
+        "ami": metrics.ami(classes, clusters),
     }
     screen.result(
         facts,
@@ -35,5 +36,6 @@ def run(labels: str, truth: str, column: str | None, delimiter: str | None, scre
             ),
             ("Hungarian accuracy", f"{facts['hungarian_accuracy']:.4f}  (one cluster per class)"),
             ("ARI", f"{facts['ari']:.4f}"),
+            ("AMI", f"{facts['ami']:.4f}"),
         ],
     )

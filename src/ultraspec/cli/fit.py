@@ -19,12 +19,14 @@ from ultraspec.cli._input import DataFile
 from ultraspec.cli._labelling import ClusterSizes, split_blocks
 from ultraspec.cli._parameters import NONE, parameters_of
 from ultraspec.cli._screen import Screen, format_bytes, format_sizes
-from ultraspec.cli._writers import write_columns
+from ultraspec.cli._writers import check_input_columns, write_columns, write_with_input
+from ultraspec.engines.finite import drop_missing
 from ultraspec.engines.moments import measure_scaling
 from ultraspec.engines.progress import format_duration, report_to
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, ScaledRows
 from ultraspec.storage import checkpoint
+from ultraspec.storage.locks import claim
 
 OUTPUTS = {"-o": "labels", "--model": "model", "--report": "report"}
 
@@ -38,22 +40,29 @@ def run(
     scale: str,
     force: bool,
     screen: Screen,
+    with_input: bool = False,
+    obs: str | None = None,
 ) -> None:
-    """Cluster the rows of a file and write `outputs`, paths by option."""
+    """Cluster the rows of a file and write `outputs`, paths by option, and labels to the column `obs` of an AnnData."""
     model = make_estimator(parameters, ensemble=ensemble)
-    with source.open(screen) as rows:
+    started = time.perf_counter()
+    with claim(outputs.values()), source.open(screen) as rows:
+        reading = time.perf_counter() - started
         if model.n_clusters != "auto" and model.n_clusters > rows.n_rows:
             raise ValueError(f"{source.path} has {rows.n_rows:,} rows, too few for -k {model.n_clusters}.")
         if "-o" in outputs:
             n_bytes = _outputs.label_bytes(outputs["-o"], rows.n_rows, confidence=True)
             _outputs.check_disk_space({outputs["-o"]: n_bytes})
-        started = time.perf_counter()
+            if with_input:
+                check_input_columns(outputs["-o"], rows, ("label", "confidence"))
         with naming_input(source.path):
             fit_rows(model, rows, scale, screen)
         seconds = time.perf_counter() - started
-        sizes = write_outputs(model, rows, outputs, force, source, screen)
-        facts = describe_fit(model, rows, sizes, scale, seconds)  # may read the rows
-    facts["outputs"] = {name: str(outputs[option]) for option, name in OUTPUTS.items() if option in outputs}
+        sizes, written = write_outputs(model, rows, outputs, force, source, screen, with_input=with_input)
+        facts = describe_fit(model, rows, sizes, scale, seconds, reading)  # may read the rows
+    facts["outputs"] = {name: str(written[option]) for option, name in OUTPUTS.items() if option in written}
+    if obs is not None:
+        facts["outputs"]["obs"] = write_obs_column(source.path, obs, model.labels_, confidence_of(model), force=force)
     screen.result(facts, result_lines(facts))
 
 
@@ -78,15 +87,24 @@ def fit_rows(model: Any, rows: Rows, scale: str, screen: Screen) -> None:
     if scale == "standard":
         reporter = screen.reporter(type(model).__name__)
         with ThreadEngine(model.n_jobs, reporter) as engine, reporter.phase("scale"):
-            rows = ScaledRows(rows, measure_scaling(rows, engine))
+            complete = drop_missing(rows, model.n_jobs) if model.missing == "drop" else rows
+            rows = ScaledRows(rows, measure_scaling(complete, engine))
     with report_to(screen.reporter(type(model).__name__)):
         model.fit(rows)
 
 
 def write_outputs(
-    model: Any, rows: Rows, outputs: Mapping[str, Path], force: bool, source: DataFile, screen: Screen
-) -> Any:
-    """Write the output files; return the sizes of the clusters."""
+    model: Any,
+    rows: Rows,
+    outputs: Mapping[str, Path],
+    force: bool,
+    source: DataFile,
+    screen: Screen,
+    *,
+    with_input: bool = False,
+) -> tuple[ClusterSizes, dict[str, Path]]:
+    """Write the output files; return the sizes of the clusters, and the paths of the files by option."""
+    written: dict[str, Path] = {}
     types: dict[str, Any] = {"label": np.int32}
     columns = [model.labels_]
     if fitted(model).model.has_confidence:
@@ -95,18 +113,37 @@ def write_outputs(
     sizes = ClusterSizes(model.n_clusters_)
     blocks = sizes.count(split_blocks(*columns))
     if "-o" in outputs:
-        write_columns(outputs["-o"], rows.n_rows, types, blocks, force=force)
+        if with_input:
+            written["-o"] = write_with_input(outputs["-o"], rows, types, blocks, force=force)
+        else:
+            written["-o"] = write_columns(outputs["-o"], rows.n_rows, types, blocks, force=force)
     else:
         for _ in blocks:
             pass
     if "--model" in outputs:
-        with naming_output(outputs["--model"]):
-            save(model, outputs["--model"], overwrite=force)
+        path = written["--model"] = _outputs.keep_aside(outputs["--model"], force=force)
+        with naming_output(path):
+            save(model, path, overwrite=force)
     if "--report" in outputs:
-        with report_to(screen.reporter("report")), naming_output(outputs["--report"]):
+        path = written["--report"] = _outputs.keep_aside(outputs["--report"], force=force)
+        with report_to(screen.reporter("report")), naming_output(path):
             command = repeat_command(model, source)
-            report.write(model, rows, outputs["--report"], code=command, describe=source.describe(), overwrite=force)
-    return sizes.counts
+            report.write(model, rows, path, code=command, describe=source.describe(), overwrite=force)
+    return sizes, written
+
+
+def confidence_of(model: Any) -> Any:
+    """Return the confidence of the fitted rows, or None if the model has none."""
+    return model.confidence_ if fitted(model).model.has_confidence else None
+
+
+def write_obs_column(path: Path, name: str, labels: Any, confidence: Any, *, force: bool) -> str:
+    """Write labels into the obs of the input; return where."""
+    from ultraspec.tl import write_obs
+
+    with naming_output(path):
+        write_obs(path.expanduser(), np.asarray(labels), name, confidence=confidence, overwrite=force)
+    return f"{path}: obs[{name!r}]"
 
 
 def repeat_command(model: Any, source: DataFile, n_rows: int | None = None) -> str:
@@ -139,8 +176,11 @@ def repeat_command(model: Any, source: DataFile, n_rows: int | None = None) -> s
     return note + shlex.join(arguments + source.options())
 
 
-def describe_fit(model: Any, rows: Rows, sizes: Any, scale: str, seconds: float) -> dict[str, Any]:
-    """Collect the result."""
+def describe_fit(
+    model: Any, rows: Rows, sizes: ClusterSizes, scale: str, seconds: float, reading: float
+) -> dict[str, Any]:
+    """Collect the result; `seconds` include those of `reading` the file on opening."""
+    phases = {name: round(phase["seconds"], 3) for name, phase in model.fit_profile_.items()}
     used = [facts["resident_bytes"] for facts in model.fit_profile_.values()]
     facts = {
         "command": "fit",
@@ -149,19 +189,26 @@ def describe_fit(model: Any, rows: Rows, sizes: Any, scale: str, seconds: float)
         "features": rows.n_features,
         "scale": scale,
         "clusters": int(model.n_clusters_),
-        "sizes": sizes.tolist(),
+        "sizes": sizes.counts.tolist(),
+        "missing": sizes.missing,
         "seconds": round(seconds, 3),
-        "seconds_by_phase": {name: round(phase["seconds"], 3) for name, phase in model.fit_profile_.items()},
+        "seconds_by_phase": {"read": round(reading, 3), **phases},
         "peak_bytes": max((n for n in used if n is not None), default=None),
         "seed": fitted(model).seed,
     }
     if fitted(model).model.has_confidence:
-        total = sum(float(part.sum(dtype=np.float64)) for (part,) in split_blocks(model.confidence_))
-        facts["mean_confidence"] = round(total / rows.n_rows, 6)
+        total = sum(float(np.nansum(part, dtype=np.float64)) for (part,) in split_blocks(model.confidence_))
+        facts["mean_confidence"] = round(total / (rows.n_rows - sizes.missing), 6)
     if model.n_clusters == "auto":
         facts["layers"] = [list(layer) for layer in model.layers_]
         facts["explanation"] = model.explain()
     return facts
+
+
+def missing_lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Format the number of rows that have no label, if there are any."""
+    n = facts["missing"]
+    return [("Missing", f"{n:,} row{'s' if n > 1 else ''} with missing values, labelled -1")] if n else []
 
 
 def result_lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -170,6 +217,7 @@ def result_lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Rows", f"{facts['rows']:,} x {facts['features']:,}"),
         ("Clusters", f"{facts['clusters']:,}"),
         ("Sizes", format_sizes(facts["sizes"])),
+        *missing_lines(facts),
     ]
     if "mean_confidence" in facts:
         lines.append(("Confidence", f"{facts['mean_confidence']:.4f} on average"))

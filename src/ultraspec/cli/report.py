@@ -11,15 +11,22 @@ from ultraspec.cli.fit import repeat_command
 from ultraspec.cli.predict import feature_names, load_model
 from ultraspec.engines.progress import report_to
 from ultraspec.report import write
+from ultraspec.storage.locks import claim
 
 
 def run(
     path: Path, source: DataFile, target: Path, *, title: str | None, n_jobs: int | None, force: bool, screen: Screen
 ) -> None:
     """Write a report on a model and the rows of a file."""
-    model = load_model(path, n_jobs)
+    model = load_model(path, n_jobs=n_jobs)
     opened = source.open(screen, feature_names(model))
-    with opened as rows, report_to(screen.reporter("report")), naming_input(source.path), naming_output(target):
+    with (
+        claim([target]),
+        opened as rows,
+        report_to(screen.reporter("report")),
+        naming_input(source.path),
+        naming_output(target),
+    ):
         code = repeat_command(model, source, rows.n_rows)
         write(model, rows, target, title=title, code=code, describe=source.describe(), overwrite=force)
     facts = {

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ultraspec.engines.finite import find_not_finite
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Block, Rows, Scaling, Span, check_finite
+from ultraspec.rows import Block, Rows, Scaling, Span
 
 Floats = npt.NDArray[np.float64]
 
@@ -69,10 +70,7 @@ def measure_scaling(rows: Rows, engine: ThreadEngine) -> Scaling:
             "evens out the lengths of rows."
         )
 
-    names = rows.names
-
-    def add(result: list[Moments], block: Block, span: Span) -> None:  # a list of one, or empty at first
-        check_finite(block, range(*span), names)
+    def add(result: list[Moments], block: Block, _: Span) -> None:  # a list of one, or empty at first
         with np.errstate(over="ignore", invalid="ignore"):
             moments = Moments.of(block)
             result[:] = [result[0].join(moments) if result else moments]
@@ -83,6 +81,10 @@ def measure_scaling(rows: Rows, engine: ThreadEngine) -> Scaling:
 
     total = engine.fold_rows(rows, list, add, join)[0]
     deviation = np.sqrt(total.squares / total.count)
+    if not (np.isfinite(total.low) & np.isfinite(total.high)).all():
+        error = find_not_finite(rows, engine, rows.names)
+        if error is not None:
+            raise error
     _refuse_huge(total.mean, deviation, rows.names)
     constant = total.low == total.high
     deviation[constant | (deviation <= ROUNDING * np.abs(total.mean))] = 1.0

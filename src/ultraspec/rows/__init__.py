@@ -8,21 +8,32 @@ so that sums over blocks are the same on any machine.
 `formats`. Errors about files and rows are in `errors`.
 """
 
-from ultraspec.rows.checks import check_finite, check_not_masked, check_numeric_frame
+from ultraspec.rows.anndata_files import is_anndata, open_anndata
+from ultraspec.rows.checks import (
+    LEAST_IDS,
+    check_finite,
+    check_not_masked,
+    check_numeric_frame,
+    is_increasing,
+)
+from ultraspec.rows.complete import CompleteRows, has_missing, missing_of, spread, spread_block
 from ultraspec.rows.errors import (
     AmbiguousArray,
     AmbiguousColumn,
     ArrayNotFound,
     ColumnNotFound,
     HeaderGuessed,
+    IdColumn,
     InconsistentFiles,
     IndexGuessed,
     InvalidData,
     InvalidFile,
+    InvalidPlaces,
     InvalidSelection,
     NotFinite,
     NotNumeric,
     OptionNotApplicable,
+    RadiansGuessed,
     UnknownFormat,
     UnreadableFile,
     ValuesTooLarge,
@@ -30,6 +41,7 @@ from ultraspec.rows.errors import (
 )
 from ultraspec.rows.file_rows import FileRows
 from ultraspec.rows.formats import FORMATS, Format, find_format, open_file
+from ultraspec.rows.frames import data_array_values, is_data_array, is_tensor, like_rows, open_table, tensor_values
 from ultraspec.rows.in_memory import ArrayRows, SparseRows, subset, to_canonical_csr
 from ultraspec.rows.interface import Block, Rows, RowView, Span, cut_span, is_lazy, sample_indices
 from ultraspec.rows.raw_matrix import watch_writing
@@ -38,23 +50,28 @@ from ultraspec.rows.scaled import ScaledRows, Scaling
 
 __all__ = [
     "FORMATS",
+    "LEAST_IDS",
     "AmbiguousArray",
     "AmbiguousColumn",
     "ArrayNotFound",
     "ArrayRows",
     "Block",
     "ColumnNotFound",
+    "CompleteRows",
     "FileRows",
     "Format",
     "HeaderGuessed",
+    "IdColumn",
     "InconsistentFiles",
     "IndexGuessed",
     "InvalidData",
     "InvalidFile",
+    "InvalidPlaces",
     "InvalidSelection",
     "NotFinite",
     "NotNumeric",
     "OptionNotApplicable",
+    "RadiansGuessed",
     "RowView",
     "Rows",
     "ScaledRows",
@@ -71,12 +88,25 @@ __all__ = [
     "check_not_masked",
     "check_numeric_frame",
     "cut_span",
+    "data_array_values",
     "find_format",
+    "has_missing",
+    "is_anndata",
+    "is_data_array",
+    "is_increasing",
     "is_lazy",
+    "is_tensor",
+    "like_rows",
+    "missing_of",
+    "open_anndata",
     "open_file",
+    "open_table",
     "sample_indices",
+    "spread",
+    "spread_block",
     "stays_in_memory",
     "subset",
+    "tensor_values",
     "to_canonical_csr",
     "watch_writing",
 ]

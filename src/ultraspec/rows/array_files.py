@@ -60,7 +60,7 @@ def choose_array(path: Path, arrays: Mapping[str, ArrayInfo], chosen: str | None
     if len(matrices) == 1:
         return matrices[0]
     if matrices:
-        raise AmbiguousArray(path, arrays)
+        raise AmbiguousArray(path, {name: arrays[name] for name in matrices})
     if len(arrays) == 1:
         name, info = next(iter(arrays.items()))
         check_matrix(path, f"an array {name!r}", info)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from ultraspec.rows.errors import NotFinite, NotNumeric
 from ultraspec.rows.interface import Block
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
+
+LEAST_IDS = 100  # rows: fewer may be in order by chance, or made by hand
 
 
 def check_finite(block: Block, numbers: Numbers, names: Sequence[str] | None) -> None:
@@ -38,7 +40,7 @@ def check_finite(block: Block, numbers: Numbers, names: Sequence[str] | None) ->
 def check_numeric_frame(X: Any) -> bool:
     """Return whether X is a data frame; raise if it has repeated column names or columns that are not numeric."""
     if hasattr(X, "collect_schema") and not hasattr(X, "shape"):
-        raise TypeError("X is a lazy frame, which holds no rows yet. Pass X.collect().")
+        raise TypeError("X is a lazy frame that cannot be streamed. Upgrade its library, or pass X.collect().")
     if not (hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "shape")):
         return False
     names = list(X.columns)
@@ -51,11 +53,31 @@ def check_numeric_frame(X: Any) -> bool:
         )
     numeric = [_is_numeric(X, index, kind) for index, kind in enumerate(types)]
     if not all(numeric):
+        good = {name: X[name] for name, is_numeric in zip(names, numeric, strict=True) if is_numeric}
         raise NotNumeric(
-            {name: kind for name, kind, good in zip(names, types, numeric, strict=True) if not good},
-            [name for name, good in zip(names, numeric, strict=True) if good],
+            {name: kind for name, kind, is_numeric in zip(names, types, numeric, strict=True) if not is_numeric},
+            without_ids({name: column.to_numpy() for name, column in good.items()}),
         )
     return True
+
+
+def is_increasing(column: npt.NDArray[Any]) -> bool:
+    """Return whether a column holds integers that increase from row to row, as row numbers do."""
+    if column.dtype.kind not in "iuf" or not (column[1:] > column[:-1]).all():
+        return False
+    return column.dtype.kind != "f" or bool((column == np.rint(column)).all())
+
+
+def without_ids(columns: Mapping[str, npt.NDArray[Any]]) -> list[str]:
+    """Return the names of columns without those that are probably ids, or all names if nothing would be left.
+
+    Examples
+    --------
+    >>> without_ids({"id": np.arange(200), "height": np.ones(200)})
+    ['height']
+    """
+    good = [name for name, values in columns.items() if len(values) < LEAST_IDS or not is_increasing(values)]
+    return good or list(columns)
 
 
 def _is_numeric(X: Any, index: int, kind: Any) -> bool:
@@ -65,8 +87,8 @@ def _is_numeric(X: Any, index: int, kind: Any) -> bool:
     if getattr(kind, "kind", "O") in "biufc":
         return True
     column = X.iloc[:, index].dropna() if hasattr(X, "iloc") else None
-    if column is None or getattr(kind, "kind", "O") in "mM":
-        return False
+    if column is None or getattr(kind, "kind", "O") in "mM" or hasattr(kind, "categories"):
+        return False  # also categories that are numbers, which are only names
     if any(isinstance(value, (str, bytes)) for value in column.unique()):
         return False  # also digits: an article number is no quantity
     try:

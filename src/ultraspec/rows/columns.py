@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._checks import InvalidParameter, InvalidParameterType, join_names
+from ultraspec.rows.checks import without_ids
 from ultraspec.rows.errors import AmbiguousColumn, ColumnNotFound, InvalidFile, NotNumeric
 
 
@@ -73,9 +74,19 @@ class Columns:
         return len(self.numbers) == self.total and bool((self.numbers == np.arange(self.total)).all())
 
 
-def check_numeric_columns(path: Path, chosen: Sequence[str], types: Mapping[str, Any], numeric: Iterable[str]) -> None:
-    """Raise `NotNumeric` if columns that were chosen from a table are not `numeric`; `types` has all columns."""
+def check_numeric_columns(
+    path: Path,
+    chosen: Sequence[str],
+    types: Mapping[str, Any],
+    numeric: Iterable[str],
+    read: Callable[[list[str]], Mapping[str, npt.NDArray[Any]]],
+) -> None:
+    """Raise `NotNumeric` if columns that were chosen from a table are not `numeric`; `types` has all columns.
+
+    Columns whose first values, which `read` returns, look like ids are not advised instead.
+    """
     good = set(numeric)
     bad = {name: types[name] for name in chosen if name not in good}
     if bad:
-        raise NotNumeric(bad, [name for name in types if name in good], path)
+        advised = [name for name in types if name in good]
+        raise NotNumeric(bad, without_ids(read(advised)) if advised else [], path)

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import itertools
 import re
-import zlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ultraspec._checks import InvalidParameter, import_optional, warn_user
+from ultraspec._checks import InvalidParameter, import_optional, join_names, warn_user
 from ultraspec.rows.columns import Columns, check_numeric_columns
-from ultraspec.rows.errors import HeaderGuessed, IndexGuessed, InvalidFile, NotNumeric, UnreadableFile
+from ultraspec.rows.errors import (
+    HeaderGuessed,
+    InconsistentFiles,
+    IndexGuessed,
+    InvalidFile,
+    NotNumeric,
+    UnreadableFile,
+)
 from ultraspec.rows.file_rows import Array, FileSource
-from ultraspec.rows.file_state import FileState
+from ultraspec.rows.folders import find_parts
+from ultraspec.rows.pipes import refuse_pipe
 from ultraspec.rows.raw_matrix import MatrixRows, create_file, report_written
+from ultraspec.rows.text_files import TextFile, compressed
 from ultraspec.storage.temporary import TemporaryFile
 
+SUFFIXES = compressed(".csv", ".tsv", ".txt")
+PARTS = compressed(".csv", ".tsv")  # in folders, where .txt files may be notes
 # Sizes of the blocks that are parsed: the smallest that lines fit into, as pyarrow reads 32 blocks ahead.
 BLOCK_BYTES = (2**20, 2**24, 2**28)
 OTHER_DELIMITERS = ";\t| "
@@ -30,7 +40,7 @@ DECIMAL_COMMA = re.compile(r'"?[-+]?\d*,\d+(?:[eE][-+]?\d+)?"?')
 
 
 class CsvRows(MatrixRows):
-    """Rows of a CSV file, which is read completely on opening.
+    """Rows of a CSV file, or of a folder of them, which are read completely on opening.
 
     Values are stored as float64, which holds every number as exactly as the estimators use it. The temporary file has
     8 bytes per value of the chosen columns.
@@ -44,24 +54,115 @@ class CsvRows(MatrixRows):
         header: bool | None = None,
         delimiter: str | None = None,
         decimal: str | None = None,
+        pipe: TextFile | None = None,
     ) -> None:
-        used_delimiter = delimiter or ("\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ",")
+        texts = [TextFile(part) for part in find_parts(path, PARTS)] if path.is_dir() else [pipe or TextFile(path)]
+        used_delimiter = delimiter or guess_delimiter(texts[0])
         if decimal == used_delimiter:
             hint = "Pass another delimiter, too."
             raise InvalidParameter("decimal", decimal, "different from the delimiter", hint=hint)
-        for block_bytes in BLOCK_BYTES:
-            try:
-                table = _Table(path, used_delimiter, decimal or ".", block_bytes)
-                chosen, file, n_rows = _write_out(table, columns, header)
-                break
-            except _LongLine as error:
-                if block_bytes == BLOCK_BYTES[-1]:
-                    raise InvalidFile(path, "has no lines of text, or too long ones", f"{error.__cause__}") from error
-        if header is None and table.starts_with_numbers:
-            header = chosen.names is not None  # the guess, for those who open the file again
+        target = create_file(path)
+        n_rows = 0
+        first: tuple[_Table, Columns] | None = None
+        for text in texts:
+            table, chosen, n_part = _write_part(text, used_delimiter, decimal or ".", columns, header, first, target)
+            n_rows += n_part
+            if first is None:
+                first = table, chosen
+                if header is None and table.starts_with_numbers:
+                    header = chosen.names is not None  # the guess, for the other files and those who open them again
+        assert first is not None
+        table, chosen = first
         options = {"header": header, "delimiter": delimiter, "decimal": decimal}
         given = {name: value for name, value in options.items() if value is not None}
-        super().__init__(FileSource(path, CsvRows, given), file, n_rows, chosen, np.float64, stored=chosen.numbers)
+        batches = partial(
+            csv_batches, texts, used_delimiter, decimal or ".", table.block_bytes, chosen.names is not None
+        )
+        source = FileSource(path, CsvRows if pipe is None else refuse_pipe, given, batches)
+        super().__init__(source, target, n_rows, chosen, np.float64, stored=chosen.numbers)
+
+
+def is_csv_folder(folder: Path) -> bool:
+    """Return whether a folder has CSV files in it."""
+    return bool(find_parts(folder, PARTS))
+
+
+def guess_delimiter(text: TextFile) -> str:
+    """Return the usual delimiter of a file of this name; that of a .txt file is what separates its first lines."""
+    if text.plain_name.endswith(".tsv"):
+        return "\t"
+    if not text.plain_name.endswith(".txt"):
+        return ","
+    lines = [line for line in text.start(HINT_BYTES).decode("utf-8", "replace").splitlines()[:50] if line.strip()]
+    for delimiter in ("\t", ",", ";", "|", " "):
+        counts = {line.strip().count(delimiter) for line in lines[:-1] or lines}
+        if len(counts) == 1 and counts != {0}:
+            return delimiter
+    return ","
+
+
+def _write_part(
+    text: TextFile,
+    delimiter: str,
+    decimal: str,
+    columns: Sequence[str | int] | None,
+    header: bool | None,
+    first: tuple[_Table, Columns] | None,
+    target: TemporaryFile,
+) -> tuple[_Table, Columns, int]:
+    """Append the rows of a file to `target`, in blocks as large as its lines need; return their number, too.
+
+    The columns are those of the `first` file of a folder.
+    """
+    end = target.end
+    for block_bytes in BLOCK_BYTES:
+        try:
+            table = _Table(text, delimiter, decimal, block_bytes)
+            if first is None:
+                chosen, n_rows = _write_out(table, columns, header, target)
+            else:
+                chosen, n_rows = _write_more(table, *first, target, all_columns=columns is None)
+            return table, chosen, n_rows
+        except _LongLine as error:
+            target.end = end
+            if block_bytes == BLOCK_BYTES[-1]:
+                raise InvalidFile(text.path, "has no lines of text, or too long ones", f"{error.__cause__}") from error
+    raise AssertionError
+
+
+def _write_more(
+    table: _Table, first: _Table, chosen: Columns, target: TemporaryFile, *, all_columns: bool
+) -> tuple[Columns, int]:
+    """Write a further file of a folder: the columns that were chosen from the first one."""
+    a, b = first.path, table.path
+    if chosen.names is None:
+        if len(table.first_line) != len(first.first_line):
+            counts = f"{a} has {len(first.first_line)} and {b} has {len(table.first_line)}"
+            raise InconsistentFiles((a, b), [], counts)
+        other = chosen
+    else:
+        missing = [name for name in chosen.names if name not in table.first_line]
+        extra = [name for name in table.first_line if name not in first.first_line] if all_columns else []
+        if missing or extra:
+            has, has_not = (a, b) if missing else (b, a)
+            difference = f"{has} has {join_names(missing or extra)} and {has_not} has not"
+            raise InconsistentFiles((a, b), missing or extra, difference)
+        every = Columns.choose(None, b, len(table.first_line), table.first_line)
+        other = every.pick(chosen.names, b)
+    table.check_types(other)
+    return other, table.write_out(other, target, skip_first=chosen.names is not None)
+
+
+def csv_batches(
+    texts: Sequence[TextFile], delimiter: str, decimal: str, block_bytes: int, has_names: bool
+) -> Iterator[Any]:
+    """Yield record batches of all columns, with the types of the first block of the first file."""
+    schema = None
+    for text in texts:
+        table = _Table(text, delimiter, decimal, block_bytes)
+        for batch in table.batches(schema, has_names=has_names):
+            schema = batch.schema
+            yield batch
 
 
 class _LongLine(Exception):
@@ -69,18 +170,18 @@ class _LongLine(Exception):
 
 
 def _write_out(
-    table: _Table, columns: Sequence[str | int] | None, header: bool | None
-) -> tuple[Columns, TemporaryFile, int]:
+    table: _Table, columns: Sequence[str | int] | None, header: bool | None, target: TemporaryFile
+) -> tuple[Columns, int]:
     has_names = _has_names(table) if header is None else header
     chosen = _choose(columns, table.path, table.first_line, has_names)
     table.check_types(chosen)
-    file, n_rows = table.write_out(chosen, skip_first=has_names)
+    n_rows = table.write_out(chosen, target, skip_first=has_names)
     if columns is None and int(chosen.numbers[0]) == 1:
         warn_user(IndexGuessed(table.path))
     if header is None and _is_doubtful(table.first_line):
         line = ", ".join(table.first_line[:3]) + ", ..." * (len(table.first_line) > 3)
         warn_user(HeaderGuessed(table.path, line, has_names))
-    return chosen, file, n_rows
+    return chosen, n_rows
 
 
 def _is_doubtful(first_line: list[str]) -> bool:
@@ -115,14 +216,14 @@ def _choose(columns: Sequence[str | int] | None, path: Path, first_line: list[st
 class _Table:
     """A CSV file as pyarrow reads it; `first_line` are the fields of its first line."""
 
-    def __init__(self, path: Path, delimiter: str, decimal: str, block_bytes: int) -> None:
+    def __init__(self, text: TextFile, delimiter: str, decimal: str, block_bytes: int) -> None:
         self._csv: Any = import_optional("pyarrow.csv", "CSV files")
         self._arrow: Any = import_optional("pyarrow", "CSV files")
-        self.path = path
+        self.path = text.path
+        self.block_bytes = block_bytes
+        self._text = text
         self._delimiter = delimiter
         self._decimal = decimal
-        self._block_bytes = block_bytes
-        self._state = FileState.of(path)
         self._refuse_utf_16()
         with self._reading(), self._open() as reader:
             self.first_line = [str(name) for name in reader.schema.names]
@@ -139,20 +240,27 @@ class _Table:
         types = dict(zip(labels, self._types, strict=True))
         numeric = [label for label, kind in zip(labels, self._types, strict=True) if self._is_numeric(kind)]
         try:
-            check_numeric_columns(self.path, [labels[number] for number in chosen.numbers], types, numeric)
+            named = [labels[number] for number in chosen.numbers]
+            check_numeric_columns(self.path, named, types, numeric, partial(self._first_rows, labels))
         except NotNumeric as error:
             hint, options = self._suggest()
             if options or hint:
                 raise InvalidFile(self.path, "has columns without numbers", hint, options) from error
             raise
 
+    def _first_rows(self, labels: list[str], names: Sequence[str]) -> dict[str, Array]:
+        """Return the first values of some columns, given the labels of all."""
+        with self._reading(), self._open() as reader:
+            batch = next(iter(reader), None)
+        columns = {} if batch is None else dict(zip(labels, batch.columns, strict=True))
+        return {name: columns[name].to_numpy(zero_copy_only=False) if columns else np.empty(0) for name in names}
+
     def _is_numeric(self, kind: Any) -> bool:
         types = self._arrow.types
         return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_null(kind)
 
-    def write_out(self, chosen: Columns, *, skip_first: bool) -> tuple[TemporaryFile, int]:
-        """Write the chosen columns to a temporary file; return it and the number of rows."""
-        target = create_file(self.path)
+    def write_out(self, chosen: Columns, target: TemporaryFile, *, skip_first: bool) -> int:
+        """Append the chosen columns to a temporary file; return the number of rows."""
         n_rows = 0
         # by number, as names may be missing or repeated
         names = [str(number) for number in range(len(self.first_line))]
@@ -164,7 +272,6 @@ class _Table:
         convert = {"include_columns": included, "column_types": types}
         with self._reading():
             reader = self._open(convert, column_names=names, skip_rows_after_names=int(skip_first))
-        size = 0 if self.path.name.lower().endswith(".gz") else self.path.stat().st_size
         with reader:
             for count in itertools.count(1):
                 with self._reading():
@@ -173,31 +280,36 @@ class _Table:
                     break
                 target.append(_to_float64(batch))
                 n_rows += batch.num_rows
-                if size:
-                    report_written(count * self._block_bytes / size)
-        return target, n_rows
+                if self._text.size:
+                    report_written(count * self.block_bytes / self._text.size)
+        return n_rows
+
+    def batches(self, schema: Any, *, has_names: bool) -> Iterator[Any]:
+        """Yield record batches of all columns, as `schema` says or with the types of the first block."""
+        convert = {} if schema is None else {"include_columns": schema.names, "column_types": schema}
+        names = None if has_names else [f"x{number}" for number in range(len(self.first_line))]
+        with self._reading():
+            reader = self._open(convert, column_names=names)
+        with reader:
+            while True:
+                with self._reading():
+                    batch = next(iter(reader), None)
+                if batch is None:
+                    return
+                yield batch
 
     def _open(self, convert: dict[str, Any] | None = None, **options: Any) -> Any:
         return self._csv.open_csv(
-            str(self.path),
-            read_options=self._csv.ReadOptions(use_threads=False, block_size=self._block_bytes, **options),
+            self._text.open(),
+            read_options=self._csv.ReadOptions(use_threads=False, block_size=self.block_bytes, **options),
             parse_options=self._csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=self._csv.ConvertOptions(decimal_point=self._decimal, **(convert or {})),
         )
 
     def _refuse_utf_16(self) -> None:
-        start = self._start()[:200]
+        start = self._text.start(200)
         if start.startswith(UTF_16) or b"\0" in start:
             raise self._not_utf_8("is not text in UTF-8, but in UTF-16 or no text at all", "UTF-16")
-
-    def _start(self) -> bytes:
-        """Return the first bytes of the text."""
-        compressed = self.path.name.lower().endswith(".gz")
-        try:
-            with gzip.open(self.path) if compressed else open(self.path, "rb") as file:
-                return file.read(HINT_BYTES)
-        except (EOFError, zlib.error, gzip.BadGzipFile):  # pyarrow will report it
-            return b""
 
     def _not_utf_8(self, reason: str, encoding: str) -> InvalidFile:
         command = f"iconv -f {encoding} -t UTF-8 {self.path.name} > utf8.csv"
@@ -205,7 +317,9 @@ class _Table:
 
     def _suggest(self) -> tuple[str, dict[str, str]]:
         """Return a hint, or options with which the file may be a table of numbers; both may be empty."""
-        lines = [line for line in self._start().decode("utf-8", "replace").splitlines()[:50] if line.strip()]
+        lines = [
+            line for line in self._text.start(HINT_BYTES).decode("utf-8", "replace").splitlines()[:50] if line.strip()
+        ]
         comments = [line for line in lines if line.startswith(("#", "%"))]
         if comments:
             command = f"grep -v '^{comments[0][0]}' {self.path.name} > plain.csv"
@@ -230,7 +344,7 @@ class _Table:
         try:
             yield
         except ValueError as error:
-            self._state.check()
+            self._text.check()
             # errors of pyarrow differ in nothing but their text
             place = re.search(r"column #(\d+): (?:Row #\d+: )?CSV conversion error", str(error))
             if place is not None:
@@ -246,9 +360,9 @@ class _Table:
             reason = f"cannot be read as a CSV file. {_printable(error, 200)}"
             raise InvalidFile(self.path, reason, *self._suggest()) from error
         except OSError as error:
-            self._state.check()
+            self._text.check()
             raise UnreadableFile(self.path, "a CSV file", str(error)) from error
-        self._state.check()
+        self._text.check()
 
 
 def _printable(text: object, most: int) -> str:

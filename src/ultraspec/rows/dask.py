@@ -19,6 +19,7 @@ from dask.delayed import Delayed
 
 from ultraspec._kernels.blas import single_blas_thread
 from ultraspec.rows.checks import check_not_masked, check_numeric_frame
+from ultraspec.rows.complete import has_missing
 from ultraspec.rows.dask_graph import compute_all, pack, unpack
 from ultraspec.rows.in_memory import ArrayRows, SparseRows, small_blocks, to_canonical_csr
 from ultraspec.rows.interface import BLOCK_VALUES, MOST_BLOCK_ROWS, Block, Rows, RowView, Span, cut_span
@@ -95,6 +96,31 @@ class DaskRows(Rows):
 
     def __getstate__(self) -> None:
         raise TypeError("Rows of a Dask collection cannot be pickled: workers already hold the data.")
+
+
+class CompleteDaskRows(DaskRows):
+    """Rows of a Dask array without those that have missing values; `every` has all of them."""
+
+    def __init__(self, array: Any, lengths: npt.NDArray[np.int64], every: DaskRows) -> None:
+        super().__init__(array, lengths, every.names)
+        self.every = every
+
+
+def complete_dask_rows(rows: Any) -> DaskRows:
+    """Return the rows without those that have NaN, which are counted first; `rows` themselves if there are none."""
+    array = rows.array
+    chunks = (tuple(np.nan for _ in array.chunks[0]), array.chunks[1])
+    complete = array.map_blocks(_complete_part, dtype=array.dtype, meta=array._meta, chunks=chunks)
+    lengths = count_rows(complete)
+    return rows if lengths.sum() == rows.n_rows else CompleteDaskRows(complete, lengths, rows)
+
+
+def all_rows(rows: Rows) -> Rows:
+    """Return the rows together with those that `complete_dask_rows` left out."""
+    source = source_of(rows)
+    if not isinstance(source, CompleteDaskRows):
+        return rows
+    return rows.with_source(source.every) if isinstance(rows, RowView) else source.every
 
 
 def chunk_runs(lengths: npt.NDArray[np.int64], step: int) -> list[Sequence[Span]]:
@@ -258,6 +284,11 @@ def _fill_chunk(chunk: Any, state_key: str, payload: bytes, block_id: Any = None
 
 def _take(token: str, payload: bytes, chunk: Any, indices: npt.NDArray[np.int64]) -> Any:
     return unpack(token, payload)(_matrix(chunk)[indices])
+
+
+def _complete_part(chunk: Any) -> Any:
+    matrix = _matrix(chunk)
+    return matrix[~has_missing(matrix)]
 
 
 def _identity(block: Block) -> Block:

@@ -127,7 +127,8 @@ class ArrayNotFound(InvalidSelection):
 
     def _problem(self, notation: Notation) -> str:
         what = "2-d array of numbers" if self.array is None else f"array {self.array!r}"
-        return f"{self.path} has no {what}. {_list_arrays(self.known)}"
+        has = f"It has {len(self.known)}: {_list_arrays(self.known)}." if self.known else "It has no arrays."
+        return f"{self.path} has no {what}. {has}"
 
 
 @dataclass(eq=False)
@@ -135,18 +136,19 @@ class AmbiguousArray(InvalidSelection):
     """A file has more than one 2-d array of numbers, and none was chosen."""
 
     path: Path  #: the file
-    known: Mapping[str, Any]  #: shape and type of the arrays of the file, by name
+    matrices: Mapping[str, Any]  #: shape and type of these arrays, by name
 
     def _problem(self, notation: Notation) -> str:
-        return f"{self.path} has more than one 2-d array of numbers. {_list_arrays(self.known)}"
+        return f"{self.path} has more than one 2-d array of numbers: {_list_arrays(self.matrices)}."
 
     def _advice(self, notation: Notation) -> str:
-        return f"Choose one with {notation.argument('array', ...)}"
+        return f"Choose one: {notation.argument('array', next(iter(self.matrices)))}"
 
 
 def _list_arrays(arrays: Mapping[str, Any]) -> str:
     shown = [f"{name!r} ({array})" for name, array in arrays.items()]
-    return f"It has {len(shown)}: {'; '.join(shown[:MOST_SHOWN])}." if shown else "It has no arrays."
+    more = f"; ... ({len(shown)} in all)" if len(shown) > MOST_SHOWN else ""
+    return "; ".join(shown[:MOST_SHOWN]) + more
 
 
 @dataclass(eq=False)
@@ -196,14 +198,47 @@ class NotFinite(InvalidData):
     value: float  #: the first such value
     column: str | int  #: name of its column, or the number if columns have no names
     row: int  #: number of its row
+    counts: Mapping[Any, int] = field(default_factory=dict)  #: number of such values by column; empty if not known
+    n_bad: int = 1  #: number of rows that have such values
+    n_rows: int = 0  #: number of rows
 
     def _problem(self, notation: Notation) -> str:
         what = "NaN" if self.value != self.value else "infinity (inf)"
-        return f"{notation.data} contains {what} in column {self.column!r}, row {self.row}."
+        first = f"{notation.data} contains {what} in column {self.column!r}, row {self.row}."
+        if sum(self.counts.values()) < 2:
+            return first
+        columns = [f"{name!r} ({count:,})" for name, count in self.counts.items()]
+        more = f", ... ({len(columns)} in all)" if len(columns) > MOST_SHOWN else ""
+        return (
+            f"{first} In all {self.n_bad:,} of {self.n_rows:,} rows have such values, in columns "
+            f"{', '.join(columns[:MOST_SHOWN])}{more}."
+        )
 
     def _advice(self, notation: Notation) -> str:
         example = notation.python(" (for example with sklearn.impute.SimpleImputer)")
-        return f"Drop or impute such rows first{example}."
+        advice = f"Drop or impute such rows first{example}."
+        if self.value == self.value:
+            return advice
+        drop = notation.argument("missing", "drop")
+        return f"{advice} {notation.python('USPEC and USENC: ')}{drop} leaves them out and labels them -1."
+
+
+@dataclass(eq=False)
+class IdColumn(Diagnostic, UserWarning):
+    """A column holds integers that increase from row to row, as row numbers do."""
+
+    columns: list[Any]  #: names of such columns, or numbers if columns have no names
+    others: list[Any]  #: the other columns
+
+    def _problem(self, notation: Notation) -> str:
+        what = f"Column {join_names(self.columns)} of {notation.data}"
+        if len(self.columns) > 1:
+            what = f"Columns {join_names(self.columns)} of {notation.data}"
+        ends = "" if len(self.columns) > 1 else "s"
+        return f"{what} hold{ends} integers that increase from row to row: probably an id, which is no feature."
+
+    def _advice(self, notation: Notation) -> str:
+        return f"If so, leave it out: {notation.argument('columns', self.others)}."
 
 
 @dataclass(eq=False)
@@ -231,6 +266,47 @@ class ZeroRow(InvalidData):
 
     def _advice(self, notation: Notation) -> str:
         return f"Drop such rows or use {notation.argument('metric', 'euclidean')}."
+
+
+@dataclass(eq=False)
+class InvalidPlaces(InvalidData):
+    """Rows are no latitudes and longitudes in degrees, and the metric is haversine."""
+
+    largest: list[float]  #: largest absolute value of each column, or empty if there are not two columns
+    n_features: int  #: number of columns
+
+    def _problem(self, notation: Notation) -> str:
+        needs = f"{notation.argument('metric', 'haversine')} needs two columns, latitude and longitude in degrees"
+        if not self.largest:
+            return f"{needs}, but {notation.data} has {self.n_features}."
+        latitude, longitude = self.largest
+        if latitude > 90:
+            return f"{needs}, but the first column has values up to {latitude:g}, beyond 90."
+        return f"{needs}, but the second column has values up to {longitude:g}, beyond 360."
+
+    def _advice(self, notation: Notation) -> str:
+        if not self.largest:
+            return f"Choose them with {notation.argument('columns', ...)}, or in another way."
+        latitude, longitude = self.largest
+        if latitude > 90 >= longitude:
+            return "The second column has none: they look swapped. Pass the latitude first."
+        return "Check the columns and their unit."
+
+
+@dataclass(eq=False)
+class RadiansGuessed(Diagnostic, UserWarning):
+    """Latitudes and longitudes are so small that they look like radians, and the metric is haversine."""
+
+    largest: list[float]  #: largest absolute value of each column
+
+    def _problem(self, notation: Notation) -> str:
+        return (
+            f"{notation.argument('metric', 'haversine')} takes degrees, but no latitude is beyond "
+            f"{self.largest[0]:.2f} and no longitude beyond {self.largest[1]:.2f}: these look like radians."
+        )
+
+    def _advice(self, notation: Notation) -> str:
+        return f"If they are, convert them first{notation.python(', with numpy.degrees')}."
 
 
 @dataclass(eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -25,6 +25,11 @@ class FileSource:
     path: Path  #: the file or folder
     opener: Callable[..., Rows]  #: at the top level of a module; called with a path, columns and options
     options: Mapping[str, Any] = field(default_factory=dict)  #: options of `ultraspec.open_rows` for this file
+    batches: Callable[[], Iterator[Any]] | None = None  #: yields Arrow record batches of all columns of a table
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without `batches`, because a source that is opened again makes its own."""
+        return {**vars(self), "batches": None}
 
     def reopen(self, columns: Sequence[int] | None, n_rows: int, names: list[str] | None) -> Rows:
         """Open the file of an unpickled source; raise if its rows or columns are not what they were."""
@@ -102,6 +107,10 @@ class FileRows(Rows):
         if self._columns.is_all:
             return options
         return {"columns": self.names if self.names is not None else self._columns.numbers.tolist(), **options}
+
+    def batches(self) -> Iterator[Any] | None:
+        """Read a table again, with all columns, as Arrow record batches; None if the columns have no names."""
+        return None if self._source.batches is None else self._source.batches()
 
     def column_indices(self, columns: Sequence[str | int]) -> list[int]:
         """Return the indices of columns that are given by name or number."""

@@ -32,6 +32,15 @@ def open_hdf5(path: Path, columns: Sequence[str | int] | None, *, array: str | N
     info = arrays[name]
     chosen = Columns.choose(columns, path, info.shape[1])
     source = FileSource(path, open_hdf5, {} if array is None else {"array": array})
+    return open_dataset(Hdf5Rows, source, state, name, info, chosen)
+
+
+def open_dataset(
+    kind: type[StoredArrayRows], source: FileSource, state: FileState, name: str, info: ArrayInfo, columns: Columns
+) -> FileRows:
+    """Open a 2-d dataset of an HDF5 file."""
+    h5py = import_optional("h5py", "HDF5 files")
+    path = source.path
     with h5py.File(path, "r") as file:
         stored_shape = file[name].chunks or (1, info.shape[1])
 
@@ -39,7 +48,7 @@ def open_hdf5(path: Path, columns: Sequence[str | int] | None, *, array: str | N
         with state.reading(KIND, *ERRORS), h5py.File(path, "r") as file:
             return file[name][rows, columns]
 
-    return open_stored(Hdf5Rows, source, info, chosen, stored_shape, read)
+    return open_stored(kind, source, info, columns, stored_shape, read)
 
 
 class Hdf5Rows(StoredArrayRows):

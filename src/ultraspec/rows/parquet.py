@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ultraspec._checks import import_optional, join_names
+from ultraspec.rows.arrow_columns import numpy_type, to_numpy
+from ultraspec.rows.checks import LEAST_IDS
 from ultraspec.rows.chunked import CHUNK_BYTES, MOST_CHUNK_BYTES, ChunkedRows
 from ultraspec.rows.columns import Columns, check_numeric_columns
 from ultraspec.rows.errors import InconsistentFiles, InvalidFile
 from ultraspec.rows.file_rows import Array, FileRows, FileSource
 from ultraspec.rows.file_state import FileState
+from ultraspec.rows.folders import find_parts
 from ultraspec.rows.raw_matrix import MatrixRows, write_tiles
 
 SUFFIXES = (".parquet", ".pq", ".parq")
@@ -33,12 +37,12 @@ def open_parquet(path: Path, columns: Sequence[str | int] | None) -> FileRows:
             "is a Delta table, whose folder also holds rows that were deleted",
             "Export the table to Parquet files first.",
         )
-    parts = [Part.of(file) for file in (find_parts(path) if path.is_dir() else [path])]
+    parts = [Part.of(file) for file in (find_parts(path, SUFFIXES) if path.is_dir() else [path])]
     chosen = _choose(path, parts[0], columns)
     names = chosen.names or []
     for part in parts[1:]:
         _check_consistent(parts[0], part, names, all_columns=columns is None)
-    source = FileSource(path, open_parquet)
+    source = FileSource(path, open_parquet, batches=partial(parquet_batches, parts))
     dtype = np.result_type(*(numpy_type(part.types[name]) for part in parts for name in names))
     largest = max((rows for part in parts for rows in part.group_rows()), default=0)
     if largest * len(names) * dtype.itemsize <= MOST_CHUNK_BYTES:
@@ -52,14 +56,20 @@ def open_parquet(path: Path, columns: Sequence[str | int] | None) -> FileRows:
 
 def is_parquet_folder(folder: Path) -> bool:
     """Return whether a folder has Parquet files in it."""
-    return bool(find_parts(folder))
+    return bool(find_parts(folder, SUFFIXES))
 
 
-def find_parts(folder: Path) -> list[Path]:
-    """Return the Parquet files in a folder and its subfolders, in the order of their names, without hidden ones."""
-    files = (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
-    shown = (path for path in files if not any(part[0] in "._" for part in path.relative_to(folder).parts))
-    return sorted(shown, key=str)
+def parquet_batches(parts: Sequence[Part]) -> Iterator[Any]:
+    """Yield record batches of all columns, in the order of the first file."""
+    for part in parts:
+        with part.open(buffer_size=BUFFER_BYTES) as file:
+            batches = file.iter_batches(BATCH_ROWS, columns=parts[0].names, use_threads=False)
+            while True:
+                with part.state.reading(KIND):
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                yield batch.select(parts[0].names)
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,12 @@ class Part:
             **options,
         )
 
+    def first_rows(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return the first values of some columns."""
+        with self.state.reading(KIND), self.open(buffer_size=BUFFER_BYTES) as file:
+            batch = next(file.iter_batches(LEAST_IDS, columns=list(names), use_threads=False), None)
+        return {name: np.empty(0) if batch is None else to_numpy(batch.column(name)) for name in names}
+
     def group_rows(self) -> list[int]:
         """Return the number of rows of each row group."""
         return [self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups)]
@@ -112,16 +128,6 @@ class Part:
         return any(known is None or not known.has_null_count or known.null_count for known in statistics)
 
 
-def numpy_type(kind: Any) -> np.dtype | None:
-    """Return the NumPy type for the values of a column, or None if they are not numbers."""
-    types: Any = import_optional("pyarrow", "Parquet files").types
-    if types.is_integer(kind) or types.is_floating(kind):
-        return np.dtype(kind.to_pandas_dtype())
-    if types.is_boolean(kind):
-        return np.dtype(np.uint8)
-    return np.dtype(np.float64) if types.is_decimal(kind) or types.is_null(kind) else None
-
-
 def _choose(path: Path, part: Part, columns: Sequence[str | int] | None) -> Columns:
     every = Columns.choose(None, path, len(part.names), part.names)
     if columns is None and not part.data_names:
@@ -129,7 +135,7 @@ def _choose(path: Path, part: Part, columns: Sequence[str | int] | None) -> Colu
     chosen = every.pick(part.data_names if columns is None else columns, path)
     chosen_index = [name for name in chosen.names or () if name in part.index]
     numeric = [name for name in part.data_names + chosen_index if numpy_type(part.types[name]) is not None]
-    check_numeric_columns(path, chosen.names or [], part.types, numeric)
+    check_numeric_columns(path, chosen.names or [], part.types, numeric, part.first_rows)
     return chosen
 
 
@@ -151,16 +157,6 @@ def _check_consistent(first: Part, part: Part, names: list[str], *, all_columns:
     raise InconsistentFiles((a, b), missing or extra or other, difference)
 
 
-def _to_numpy(column: Any) -> Array:
-    """Return the values of a column; missing ones become NaN."""
-    types: Any = import_optional("pyarrow", "Parquet files").types
-    if types.is_boolean(column.type):
-        column = column.cast("uint8")
-    if not types.is_floating(column.type) and (column.null_count or not types.is_integer(column.type)):
-        column = column.cast("float64", safe=False)
-    return np.asarray(column)
-
-
 def _tiles(parts: Sequence[Part], names: Sequence[str]) -> Iterator[tuple[int, int, Array]]:
     """Yield all values column by column, a batch of rows at a time."""
     for index, name in enumerate(names):
@@ -173,7 +169,7 @@ def _tiles(parts: Sequence[Part], names: Sequence[str]) -> Iterator[tuple[int, i
                         batch = next(batches, None)
                     if batch is None:
                         break
-                    yield row, index, _to_numpy(batch.column(0))[:, None]
+                    yield row, index, to_numpy(batch.column(0))[:, None]
                     row += batch.num_rows
 
 
@@ -210,7 +206,7 @@ class ParquetRows(ChunkedRows):
         if table.num_rows != n_rows:
             raise InvalidFile(part.state.path, f"is damaged: {table.num_rows} of {n_rows} rows could be read")
         for index, name in enumerate(names):
-            values = _to_numpy(table.column(name))
+            values = to_numpy(table.column(name))
             if values.dtype.kind == "f" and buffer.dtype.kind != "f":
                 buffer = buffer.astype(np.float64)  # for NaN
             buffer[:, index] = values

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ultraspec._checks import import_optional
+from ultraspec.rows.anndata_files import SparseInfo, choose_matrix, feature_names, find_matrices, open_sparse
 from ultraspec.rows.array_files import ArrayInfo, StoredArrayRows, choose_array, open_stored
 from ultraspec.rows.columns import Columns
-from ultraspec.rows.file_rows import Array, FileRows, FileSource
+from ultraspec.rows.file_rows import Array, FileSource
 from ultraspec.rows.file_state import file_changed, reading
+from ultraspec.rows.interface import Rows
 
 KIND = "a Zarr folder"
 METADATA = ("zarr.json", ".zarray", ".zgroup")  # one of these files is in every Zarr folder
@@ -26,11 +29,16 @@ def is_zarr_folder(folder: Path) -> bool:
     return folder.suffix.lower() == ".zarr" or any((folder / name).is_file() for name in METADATA)
 
 
-def open_zarr(path: Path, columns: Sequence[str | int] | None, *, array: str | None = None) -> FileRows:
+def open_zarr(path: Path, columns: Sequence[str | int] | None, *, array: str | None = None) -> Rows:
     """Open a Zarr folder."""
     zarr = import_optional("zarr", "Zarr folders")
     with reading(path, KIND, *ERRORS):
         root = zarr.open(path, mode="r")
+        is_anndata = not isinstance(root, zarr.Array) and root.attrs.get("encoding-type") == "anndata"
+        found = find_matrices(root) if is_anndata else {}
+    if found:
+        return _open_anndata(path, root, found, columns, array)
+    with reading(path, KIND, *ERRORS):
         items = {"": root} if isinstance(root, zarr.Array) else dict(root.members(max_depth=None))
         items = {name: item for name, item in items.items() if isinstance(item, zarr.Array)}
         arrays = {name: ArrayInfo(item.shape, item.dtype) for name, item in items.items()}
@@ -40,6 +48,28 @@ def open_zarr(path: Path, columns: Sequence[str | int] | None, *, array: str | N
     chosen = Columns.choose(columns, path, info.shape[1])
     source = FileSource(path, open_zarr, {} if array is None else {"array": array})
 
+    return open_stored(ZarrRows, source, info, chosen, item.chunks, _Reader(path, item))
+
+
+def _open_anndata(
+    path: Path, root: Any, found: dict[str, ArrayInfo], columns: Sequence[str | int] | None, array: str | None
+) -> Rows:
+    """Open a matrix of an AnnData."""
+    name = choose_matrix(path, found, array)
+    info = found[name]
+    source = FileSource(path, open_zarr, {} if array is None else {"array": array})
+
+    @contextmanager
+    def opened() -> Iterator[Any]:
+        with reading(path, KIND, *ERRORS):
+            yield root
+
+    with opened():
+        names = feature_names(root, name)
+    if isinstance(info, SparseInfo):
+        return open_sparse(source, opened, name, info, columns, names)
+    chosen = Columns.choose(columns, path, info.shape[1], names)
+    item = root[name]
     return open_stored(ZarrRows, source, info, chosen, item.chunks, _Reader(path, item))
 
 

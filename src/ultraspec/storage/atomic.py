@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import itertools
 import os
 import secrets
 import shutil
@@ -18,19 +19,20 @@ import numpy.typing as npt
 def check_target(
     path: Path, what: str, *, overwrite: bool | None, is_ours: Callable[[Path], bool], read: Iterable[Path] = ()
 ) -> Path:
-    """Return the real path of a file to be written; raise if it must not be written.
+    """Return the absolute path of a file to be written; raise if it must not be written.
 
     An existing file may be replaced if `overwrite` is True or, if it is None, if `is_ours` says that this package wrote
-    it. Files that are being `read` are never replaced. Messages call the file `what`: "model file".
+    it. Files that are being `read` are never replaced. A symbolic link is replaced, not what it points to.
+    Messages call the file `what`: "model file".
     """
-    target = Path(os.path.realpath(path.expanduser()))
+    target = own_path(path)
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, f"The path of a {what} is a folder", str(target))
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, f"The folder of the {what} does not exist", str(target.parent))
-    if any(os.path.realpath(other) == str(target) for other in read):
+    if any(os.path.realpath(other) == os.path.realpath(target) for other in read):
         raise ValueError(f"{str(path)!r} is the file that the rows are read from. Write the {what} to another file.")
-    if not target.exists() or overwrite is True:
+    if not os.path.lexists(target) or overwrite is True:
         return target
     if overwrite is False:
         raise FileExistsError(errno.EEXIST, f"The {what} exists, and overwrite is False", str(target))
@@ -43,16 +45,34 @@ def check_target(
     return target
 
 
+def own_path(path: Path) -> Path:
+    """Return a path without links, except that the file itself may be one."""
+    path = path.expanduser()
+    return Path(os.path.realpath(path.parent), path.name) if path.name not in ("", "..") else path.resolve()
+
+
+def free_path(path: Path) -> Path:
+    """Return a path that does not exist: this one, or with a number (``labels-2.csv`` for ``labels.csv``)."""
+    numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in itertools.count(2))
+    return next(each for each in itertools.chain([path], numbered) if not os.path.lexists(each))
+
+
 def write_atomically(
-    path: Path, fill: Callable[[BinaryIO], Any], *, scratch: Path | None = None, overwrite: bool = True
-) -> None:
+    path: Path,
+    fill: Callable[[BinaryIO], Any],
+    *,
+    scratch: Path | None = None,
+    overwrite: bool = True,
+    aside: bool = False,
+) -> Path:
     """Write a file without a name, flush it to disk and then give it its name.
 
     If the write is interrupted (by a full disk, Ctrl-C or a kill), the file at `path` is unchanged, and no other file
     is left. On systems without unnamed files, the file has the name `scratch` until it is complete; a process that is
     killed may leave it behind. By default no other process uses the same name.
 
-    `fill` writes the content to an open file. Unless `overwrite`, FileExistsError is raised for an existing file.
+    `fill` writes the content to an open file. Unless `overwrite`, FileExistsError is raised for an existing file, or
+    with `aside` the file gets the name of `free_path`. The path of the file is returned.
     """
     if scratch is None:
         scratch = path.with_name(f".ultraspec-{secrets.token_hex(6)}.tmp")
@@ -66,8 +86,15 @@ def write_atomically(
                 _name(unnamed, scratch)
         if overwrite:
             os.replace(scratch, path)
-        else:
-            _rename_to_new(scratch, path)
+            return path
+        while True:
+            target = free_path(path) if aside else path
+            try:
+                _rename_to_new(scratch, target)
+                return target
+            except FileExistsError:
+                if not aside:
+                    raise
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise

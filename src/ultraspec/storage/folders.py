@@ -1,4 +1,4 @@
-"""Folders of files that are complete or absent: on this machine, or at a URL that fsspec can open. Also file locks."""
+"""Folders of files that are complete or absent: on this machine, or at a URL that fsspec can open."""
 
 from __future__ import annotations
 
@@ -7,24 +7,12 @@ import io
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from ultraspec.storage.atomic import write_atomically
+from ultraspec.storage.locks import lock_file
 
 LOCK = "lock"
-
-
-def lock_file(file: IO[Any], *, wait: bool) -> None:
-    """Lock an open file against other processes, where the operating system supports it, until it is closed.
-
-    The operating system releases the lock when the process ends, however it ends. If another process holds the lock,
-    `wait` for it, or raise BlockingIOError.
-    """
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 
 class Folder:

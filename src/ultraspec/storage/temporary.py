@@ -102,17 +102,17 @@ class TemporaryFile(RandomAccessFile):
         super().__init__(tempfile.TemporaryFile(buffering=0, prefix="ultraspec-"))  # noqa: SIM115  closed with this object
         if n_bytes is not None:
             os.truncate(self._fd, n_bytes)
-        self._end = 0
+        self.end = 0  #: where `append` writes
         self._checked_end = 0
 
     def append(self, array: Array) -> None:
         """Write an array behind those that were appended before; for files of unknown size."""
-        end = self._end + array.nbytes
+        end = self.end + array.nbytes
         if end > self._checked_end:
             self._require(array.nbytes + CHECK_BYTES)
             self._checked_end = end + CHECK_BYTES
-        self.write_from(np.ascontiguousarray(array), self._end)
-        self._end = end
+        self.write_from(np.ascontiguousarray(array), self.end)
+        self.end = end
 
     def map(self, dtype: npt.DTypeLike, offset: int, shape: tuple[int, ...]) -> Array:
         """Return a read-only memory map in Fortran order; it stays valid when the file is closed."""
