@@ -109,8 +109,7 @@ def test_names_are_written_inside_of_their_clusters(rings, large):
 
 def test_far_outliers_do_not_take_the_frame():
     X = np.concatenate([np.random.default_rng(0).normal(size=(3000, 2)), [[1e6, 0.0], [0.0, -1e6]]])
-    with pytest.warns(UserWarning, match="connected components"):
-        model = USPEC(2, random_state=0).fit(X)
+    model = USPEC(2, random_state=0).fit(X)
     found = compute_figures(model, X)
     assert found.counts.outside.sum() == 2
     assert (found.map.frame.high - found.map.frame.low < 100).all()
@@ -329,6 +328,15 @@ def test_confidence_is_the_models(ensemble):
         assert np.array_equal(found.counts.levels[code], np.bincount(levels[model.labels_ == code], minlength=21))
 
 
+def test_confidence_of_a_single_graph(rings):
+    model, X = rings
+    stored = compute_figures(model, X, parts=("map", "confidence"))
+    np.testing.assert_array_equal(stored.map.confidence, model.confidence_)
+    computed = compute_figures(as_loaded(model), X, parts=("map", "confidence"))
+    np.testing.assert_allclose(computed.map.confidence, model.confidence_, atol=1e-6)
+    assert compute_figures(model, X, model.labels_, parts=("map", "confidence")).map.confidence is None
+
+
 def test_confidence_in_labels_that_are_given(ensemble):
     model, X = ensemble
     same = compute_figures(model, X, model.labels_, parts=("map", "confidence"))
@@ -355,7 +363,6 @@ def test_agreement_is_nmi_of_members(ensemble):
 def test_a_single_clustering_has_no_ensemble(rings):
     found = compute_figures(*rings)
     assert found.agreement is None
-    assert found.counts.levels is None
 
 
 # Facts

@@ -12,11 +12,13 @@ import pytest
 from tests.helpers.common import blobs
 from tests.helpers.model_files import as_loaded
 from ultraspec import USENC, USPEC, datasets, plots
-from ultraspec.figures import labeled_rows
+from ultraspec.figures import cuts, labeled_rows
 
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+
+pytestmark = pytest.mark.usefixtures("few_cuts")
 
 
 @pytest.fixture(scope="module")
@@ -136,9 +138,10 @@ def test_sizes_of_given_rows_and_labels(rings):
     assert {text.get_text() for text in ax.get_xticklabels()} == {"out", "in"}
 
 
-def test_confidence_adds_up(ensemble):
-    heights = [bar.get_height() for bar in plots.confidence(ensemble[0]).patches]
-    assert sum(heights) == pytest.approx(1.0)
+def test_confidence_adds_up(ensemble, rings):
+    for model in (ensemble[0], rings[0]):
+        heights = [bar.get_height() for bar in plots.confidence(model).patches]
+        assert sum(heights) == pytest.approx(1.0)
 
 
 def test_models_from_files_need_rows(ensemble):
@@ -153,11 +156,12 @@ def test_models_from_files_need_rows(ensemble):
 
 def test_what_cannot_be_drawn_is_refused(rings):
     model, X = copy.copy(rings[0]), rings[1]
-    for plot in (plots.confidence, plots.agreement):
-        with pytest.raises(TypeError, match="needs a USENC model"):
-            plot(model)
     with pytest.raises(TypeError, match="needs a USENC model"):
-        plots.clusters(model, X, color="confidence")
+        plots.agreement(model)
+    with pytest.raises(TypeError, match="confidence of other labels needs a USENC model"):
+        plots.confidence(model, labels=model.labels_)
+    with pytest.raises(TypeError, match="color='confidence' needs a model whose clusters other graphs have judged"):
+        plots.clusters(USPEC(2, discretize="kmeans", random_state=0).fit(X), X, color="confidence")
     with pytest.raises(ValueError, match="color must be one of"):
         plots.clusters(model, X, color="red")
     model.fit_profile_ = {}
@@ -175,8 +179,8 @@ def test_without_matplotlib_the_extra_is_named(rings, monkeypatch):
 def test_a_tree_has_a_block_for_each_branch(rings, ensemble):
     model, X = rings
     ax = plots.tree(model)
-    assert len(ax.patches) == 2 * 60 - 1
-    widths = sum(patch.get_width() for patch in ax.patches[:60])
+    assert len(ax.patches) == 2 * cuts.MOST_CLUSTERS - 1
+    widths = sum(patch.get_width() for patch in ax.patches[: cuts.MOST_CLUSTERS])
     assert widths == pytest.approx(1.0)
     assert len(plots.tree(as_loaded(model), X).patches) == len(ax.patches)
     assert plots.tree(ensemble[0]).get_ylabel() == "number of clusters"

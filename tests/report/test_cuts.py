@@ -242,6 +242,43 @@ def test_rows_without_structure_are_called_so(browser, tmp_path):
         assert visit.page.locator("#verdicts tr.good").count() == 0
 
 
+def test_verdicts_are_true_of_unions_parts_and_fragments(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    centers = np.array([[0, 0], [9, 0], [0, 9], [9, 9]])
+    y = rng.integers(0, 4, 2000)
+    X = centers[y] + rng.normal(size=(2000, 2)) * 0.8
+    path = report.write(USPEC(4, n_representatives=300, random_state=0).fit(X), X, tmp_path / "blobs.html")
+    with Visit(browser, path) as visit:
+        assert "All 4 clusters are real" in visit.page.locator("#verdict").inner_text()
+        assert visit.page.locator(".chip.best").inner_text() == "4 most"
+        slide(visit, 3)
+        wait(visit, "document.querySelectorAll('#verdicts tr').length === 3")
+        parts = [len(np.unique(y[np.array(visit.run("Array.from(current.labels)")) == code])) for code in range(3)]
+        for code, n in enumerate(parts):
+            sentence = visit.page.locator(f"[data-verdict='{code}'] .sentence").inner_text()
+            assert ("divided into 2" in sentence) == (n == 2), sentence
+        assert "4 clusters stand out more" in visit.page.locator("#verdict").inner_text()
+        slide(visit, 9)
+        wait(visit, "document.querySelectorAll('#verdicts tr').length === 9")
+        labels = np.array(visit.run("Array.from(current.labels)"))
+        for code in range(9):
+            mine = labels == code
+            if mine.sum() < 0.8 * (y == np.bincount(y[mine]).argmax()).sum():
+                assert visit.page.locator(f"[data-verdict='{code}'].good").count() == 0
+
+
+def test_a_column_without_a_difference_is_called_average(browser, pages):
+    with Visit(browser, pages["table"]) as visit:
+        assert visit.run("[0.05, -0.05, 0.2, -1, 2].map(directionWord)") == [
+            "average",
+            "average",
+            "slightly high",
+            "low",
+            "very high",
+        ]
+        assert "≈ average" in visit.page.locator("#cards").inner_text()
+
+
 def test_a_model_without_a_tree_says_why(browser, pages):
     with Visit(browser, pages["paper"]) as visit:
         assert visit.page.locator("#n-clusters").is_disabled()

@@ -23,6 +23,8 @@ from ultraspec.report._diagnostics import diagnose
 from ultraspec.report._provenance import code_lines
 from ultraspec.report._script_data import variable_length
 
+pytestmark = pytest.mark.usefixtures("few_cuts")
+
 FIGURES = {
     "#eigen": "circle",
     "#sizes": ".bar",
@@ -227,7 +229,7 @@ def test_the_code_repeats_the_run(ensemble):
 @pytest.mark.parametrize("scale", [None, "standard"])
 @pytest.mark.parametrize("columns", [None, ["b", "a"]])
 def test_the_code_opens_the_file_and_scales_it(tmp_path, scale, columns):
-    X, _ = datasets.generate("cc", 1_500, random_state=1)
+    X, _ = datasets.generate("cc", 600, random_state=1)
     np.savetxt(tmp_path / "x.csv", X * [1, 50], delimiter=";", header="a;b", comments="")
     rows = open_rows(tmp_path / "x.csv", columns, delimiter=";", scale=scale)
     model = USPEC(3).fit(rows)  # its seed must be written

@@ -8,7 +8,7 @@ cluster_map              the rows by cluster: points, or counts on a grid
 frame                    the part of the plane that is drawn, and its grid
 representative_graph     the graph of the representatives
 graph_layout             positions of graphs in the plane, for rows of many features
-agreement                confidence of an ensemble, and agreement of its members
+agreement                confidence in labels, and agreement of the members of an ensemble
 eigenvalues              eigenvalues and the gap after the chosen number of clusters
 profile                  time and memory of the phases of a fit
 palette                  colours and markers of clusters
@@ -37,6 +37,7 @@ from ultraspec.figures.agreement import (
     Agreement,
     RowConfidence,
     compute_agreement,
+    has_confidence,
     judged_partition,
     stored_confidence,
 )
@@ -140,10 +141,10 @@ def compute_figures(model: Any, X: Any = None, labels: Any = None, parts: Collec
     """
     with open_labeled_rows(model, X, labels) as rows:
         is_plane = rows.n_features <= 2
-        has_confidence = rows.is_ensemble and "confidence" in parts
+        shows_confidence = "confidence" in parts and has_confidence(rows)
         has_agreement = rows.is_ensemble and "agreement" in parts
         has_graph = "graph" in parts or ("map" in parts and not is_plane)
-        unknown = has_confidence and stored_confidence(rows) is None
+        unknown = shows_confidence and stored_confidence(rows) is None
         is_judged = judged_partition(rows) is not None
         needs = {
             "points": is_plane and ("map" in parts or "graph" in parts),
@@ -151,7 +152,7 @@ def compute_figures(model: Any, X: Any = None, labels: Any = None, parts: Collec
             "base_clusters": has_agreement or (unknown and not is_judged),
         }
         sample = rows.read_sample(**needs) if any(needs.values()) else None
-        confidence = RowConfidence(rows, sample) if has_confidence else None
+        confidence = RowConfidence(rows, sample) if shows_confidence else None
         graph = build_graph(rows, sample) if sample is not None and has_graph else None
         cluster_map = map_clusters(rows, sample, graph, confidence) if sample is not None and "map" in parts else None
         return FigureData(

@@ -1,4 +1,4 @@
-"""Confidence of an ensemble in the labels of rows, and agreement of its members."""
+"""Confidence in the labels of rows, and agreement of the members of an ensemble."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import numpy.typing as npt
 from ultraspec import metrics
 from ultraspec.ensemble.consensus import support
 from ultraspec.figures.labeled_rows import Floats, Integers, LabeledBlock, LabeledRows, Selection
+from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.partition import VotePartition
 
 AGREEMENT_ROWS = 5_000  # each pair of members is compared on a sample of this size
 
 
 class RowConfidence:
-    """Confidence of rows: the share of members that support the cluster of a row.
+    """Confidence of rows: that of the model in its clusters, or the share of members that support other clusters.
 
-    A member supports it if most rows of the base cluster that the row is in are in this cluster. The confidence is
-    read from the model if it is stored there, and else computed from the base clusters.
+    A member supports the cluster of a row if most rows of its own cluster of this row are in it. The confidence is
+    read from the model if it is stored there, and else computed from the edges or the base clusters.
 
     Parameters
     ----------
     rows : LabeledRows
-        Rows of an ensemble.
+        Rows for which `has_confidence` is true.
     sample : LabeledBlock or None
         Sample of the rows, with `base_clusters` if there is no `stored_confidence(rows)`.
 
@@ -54,10 +55,16 @@ class RowConfidence:
         return support(block.base_clusters, block.codes, self._majority)
 
 
+def has_confidence(rows: LabeledRows) -> bool:
+    """Return whether there is a confidence in the clusters that are shown."""
+    return rows.is_ensemble or judged_partition(rows) is not None
+
+
 def stored_confidence(rows: LabeledRows) -> npt.NDArray[np.float32] | None:
-    """Return the confidence of all rows if the model stores it."""
-    if rows.has_model_labels and rows.is_training_data:
-        return getattr(rows.model, "confidence_", None)
+    """Return the confidence of all rows if the model stores it, or the edges that give it."""
+    is_stored = rows.is_ensemble or isinstance(rows.state.voting_edges, Edges)
+    if rows.has_model_labels and rows.is_training_data and is_stored:
+        return rows.without_missing(getattr(rows.model, "confidence_", None))
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -61,8 +61,10 @@ class Column:
         return np.asarray(self.values[where], dtype=np.float64)
 
 
-def read_columns(describe: Any, n_rows: int) -> list[Column]:
+def read_columns(describe: Any, n_rows: int, choose: Callable[[Any], Any] = lambda values: values) -> list[Column]:
     """Return the columns of a frame or a mapping of names to values; raise ValueError if rows are missing.
+
+    The values of rows that are drawn are those that `choose` returns of all values.
 
     Examples
     --------
@@ -80,11 +82,14 @@ def read_columns(describe: Any, n_rows: int) -> list[Column]:
         named = {str(name): describe[name] for name in names}
     else:
         raise TypeError(f"describe must be a frame or a mapping of names to columns, got {type(describe).__name__}.")
-    return [_column(name, values, n_rows) for name, values in named.items()]
+    arrays = {
+        name: choose(np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values))
+        for name, values in named.items()
+    }
+    return [_column(name, array, n_rows) for name, array in arrays.items()]
 
 
-def _column(name: str, values: Any, n_rows: int) -> Column:
-    array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+def _column(name: str, array: Any, n_rows: int) -> Column:
     if array.shape != (n_rows,):
         raise ValueError(f"describe[{name!r}] must have one value for each of the {n_rows:,} rows, got {array.shape}.")
     if array.dtype.kind == "M":  # a date: years, as decimal numbers

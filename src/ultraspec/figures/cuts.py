@@ -192,7 +192,7 @@ class CutTable:
         return self.by_unit([self.tree.leaf_of])[0]
 
 
-def plan_cuts(rows: LabeledRows, most: int = MOST_CLUSTERS) -> CutTable | str:
+def plan_cuts(rows: LabeledRows) -> CutTable | str:
     """Return the cuts of a model, or a sentence that says why it has none."""
     state = rows.state
     choice = state.model.choice
@@ -211,7 +211,7 @@ def plan_cuts(rows: LabeledRows, most: int = MOST_CLUSTERS) -> CutTable | str:
     if method == "kmeans":  # a cut of a model that has trees
         method = "auto" if choice.judges else "agreement"
         call = f", discretize={method!r}"
-    ks = _numbers(min(most, hierarchy.n_nodes, rows.n_rows), rows.model.n_clusters_)
+    ks = _numbers(min(MOST_CLUSTERS, hierarchy.n_nodes, rows.n_rows), rows.model.n_clusters_)
     judged = judge_cuts(choice, method, ks, rows.engine)
     names = [each.candidate for each in judged if each.candidate in TREES]
     name = max(TREES, key=lambda tree: names.count(tree))

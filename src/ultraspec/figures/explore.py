@@ -188,9 +188,9 @@ def explore(
 
 
 def _explore(rows: LabeledRows, compare: Mapping[str, Any], describe: Any) -> Exploration:
-    columns = read_columns(describe, rows.n_rows)
+    columns = read_columns(describe, rows.n_rows, rows.without_missing)
     labelings = {} if rows.passed_labels is None else {"labels passed in": rows.passed_labels}
-    labelings |= {str(title): LabelCodes.of(each, rows.n_rows) for title, each in compare.items()}
+    labelings |= {str(title): LabelCodes.of(rows.without_missing(each), rows.n_rows) for title, each in compare.items()}
     planned = plan_cuts(rows)
     table = None if isinstance(planned, str) else planned
     n_units = len(rows.cluster_names) if table is None else table.n_units

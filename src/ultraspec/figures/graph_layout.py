@@ -14,13 +14,13 @@ import numpy.typing as npt
 import scipy.sparse
 import scipy.spatial.distance
 
+from ultraspec._kernels import layout as kernels
 from ultraspec.spectral.edges import Edges
 
 MOST_NODES = 1000  # that forces move: each step compares all pairs
 STEPS = 300
 EARLY_STEPS = 80
 EXAGGERATION = 12.0  # of attraction in the early steps, so that clusters form before they spread
-BUFFER_VALUES = 2**17  # distances that are computed at a time, so that they stay in the cache
 BLOCK_NODES = 1000
 
 Floats = npt.NDArray[np.float64]
@@ -91,56 +91,23 @@ def balance_forces(graph: scipy.sparse.csr_array, start: Floats) -> Floats:
     edges = scipy.sparse.csr_array(scaled + scaled.T, dtype=np.float32)
     edges.data /= edges.data.sum()
     jitter = np.random.default_rng(0).normal(scale=1e-4, size=start.shape)
-    Y: Array = (start / max(float(start.std()), 1e-300) * 1e-2 + jitter).astype(np.float32)
+    Y: Array = np.ascontiguousarray((start / max(float(start.std()), 1e-300) * 1e-2 + jitter).T, dtype=np.float32)
     speed = np.zeros_like(Y)
     gain = np.ones_like(Y)
+    pull = np.empty_like(Y)
+    push = np.empty_like(Y)
     rate = np.float32(max(n / (4 * EXAGGERATION), min(50.0, n / 4)))
-    buffer = np.empty((max(1, min(n, BUFFER_VALUES // n)), n), dtype=np.float32)
     for step in range(STEPS):
         early = step < EARLY_STEPS
-        pull = _attraction(Y, edges) * np.float32(EXAGGERATION if early else 1.0)
-        gradient = 4 * (pull - _repulsion(Y, buffer))
+        kernels.attract(edges.indptr, edges.indices, edges.data, Y[0], Y[1], pull[0], pull[1])
+        total = kernels.repel(Y[0], Y[1], push[0], push[1]) - n  # the q of a node and itself, 1, does not count
+        gradient = 4 * (np.float32(EXAGGERATION if early else 1.0) * pull - push / np.float32(total))
         # each coordinate has its own rate, which grows while the gradient keeps its direction
         gain = np.where(np.sign(gradient) != np.sign(speed), gain + 0.2, gain * 0.8).clip(0.01).astype(np.float32)
         speed = np.float32(0.5 if early else 0.8) * speed - rate * gain * gradient
         Y = Y + speed
-        Y -= Y.mean(axis=0)
-    return Y.astype(np.float64)
-
-
-def _attraction(Y: Array, edges: scipy.sparse.csr_array) -> Array:
-    """Return the attraction of each node: the sum over its edges of w_ij (y_i - y_j) / (1 + |y_i - y_j|^2)."""
-    away = np.repeat(Y, np.diff(edges.indptr), axis=0) - Y[edges.indices]
-    weights = edges.data / (1 + np.einsum("ij,ij->i", away, away))
-    pull = scipy.sparse.csr_array((weights, edges.indices, edges.indptr), shape=edges.shape)
-    sums = pull @ np.hstack([Y, np.ones((len(Y), 1), dtype=np.float32)])
-    return sums[:, 2:] * Y - sums[:, :2]
-
-
-def _repulsion(Y: Array, buffer: Array) -> Array:
-    """Return the repulsion of each node: the sum over all others of (y_i - y_j) q_ij^2 / sum(q).
-
-    q_ij = 1 / (1 + |y_i - y_j|^2) is computed for as many nodes at a time as `buffer` has rows.
-    """
-    n = len(Y)
-    one = np.ones((n, 1), dtype=np.float32)
-    squares = np.einsum("ij,ij->i", Y, Y)[:, None]
-    # 1 + |y_i - y_j|^2 = -2 y_i y_j + (|y_i|^2 + 1) + |y_j|^2 as one product of matrices
-    left = np.hstack([-2 * Y, squares + 1, one])
-    right = np.hstack([Y, one, squares]).T.copy()
-    Y_and_one = np.hstack([Y, one])
-    push = np.empty_like(Y)
-    total = -float(n)  # q_ii = 1 does not count
-    for low in range(0, n, len(buffer)):
-        part = slice(low, min(low + len(buffer), n))
-        q = np.matmul(left[part], right, out=buffer[: part.stop - low])
-        np.maximum(q, 1, out=q)  # rounding errors may make it smaller
-        np.reciprocal(q, out=q)
-        total += float(q.sum())
-        np.square(q, out=q)
-        sums = q @ Y_and_one
-        push[part] = sums[:, 2:] * Y[part] - sums[:, :2]
-    return push / np.float32(total)
+        Y -= Y.mean(axis=1, keepdims=True)
+    return Y.T.astype(np.float64)
 
 
 def unit_length(vectors: Array) -> Floats:

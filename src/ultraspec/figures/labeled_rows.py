@@ -21,7 +21,7 @@ from ultraspec.engines.progress import reporter_for
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.members import base_columns, first_columns
 from ultraspec.ensemble.transfer_cut import edges_of_columns
-from ultraspec.rows import Block, Span, check_finite, cut_span, is_lazy, sample_indices
+from ultraspec.rows import Block, Span, check_finite, cut_span, is_lazy, missing_of, sample_indices
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.outliers import distances_of_edges
@@ -139,7 +139,7 @@ class LabeledRows:
         self.state = fitted(model)
         self.model = model
         self.engine = engine
-        self.rows = None if X is None else open_input(model, X, reset=False)
+        self.rows = None if X is None else open_input(model, X, reset=False, drop=True)
         fitted_labels: Any = getattr(model, "labels_", None)
         if (self.rows is not None and self.rows.remote) or (self.rows is None and is_lazy(fitted_labels)):
             raise TypeError(
@@ -150,7 +150,10 @@ class LabeledRows:
             fitted_labels = None
         if self.rows is None and fitted_labels is None:
             raise ValueError("This model holds no labels because it comes from a file. Pass the rows X.")
-        self.n_rows = self.rows.n_rows if self.rows is not None else len(fitted_labels)
+        self.n_rows = self.rows.n_rows if self.rows is not None else self.state.n_rows
+        self._missing = self.state.missing if self.rows is None else missing_of(self.rows)
+        labels = self.without_missing(labels)
+        fitted_labels = self.without_missing(fitted_labels)
         self.n_features = int(model.n_features_in_)
         self._most_points = most_points
         self.has_model_labels = labels is None
@@ -167,6 +170,12 @@ class LabeledRows:
         self.cluster_names = [str(value) for value in values.tolist()]
         if len(values) > MOST_CLUSTERS:
             raise ValueError(f"{len(values):,} clusters are too many to draw: at most {MOST_CLUSTERS}.")
+
+    def without_missing(self, values: Any) -> Any:
+        """Return values of all rows without those of rows that were left out because values are missing."""
+        if values is None or self._missing is None or len(values) != self.n_rows + len(self._missing):
+            return values
+        return np.delete(np.asarray(values), self._missing, axis=0)
 
     @property
     def is_ensemble(self) -> bool:

@@ -15,18 +15,29 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.figures.cuts import CutTable, best_match, cluster_stability
 from ultraspec.figures.labeled_rows import Floats, Integers, LabeledRows
 from ultraspec.rows import ArrayRows, SparseRows, sample_indices
 from ultraspec.spectral.candidates import CANDIDATES
-from ultraspec.spectral.choice import POOL_ROWS, Choice, Judge, agreement, rank, run_pilot
+from ultraspec.spectral.choice import (
+    COMMON_ROWS,
+    POOL_ROWS,
+    Choice,
+    Judge,
+    agreement,
+    build_judges,
+    coarse_representatives,
+    rank,
+)
 from ultraspec.spectral.layers import Layer, find_layers
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.options import GraphOptions
 
 NULL_ROWS = 6_000
-NULL_KS = (2, 3, 4, 5, 6, 8, 11, 15, 20, 30, 45, 60)  # numbers of clusters; between them levels are interpolated
+NULL_KS = (2, 3, 4, 6, 9, 14, 22, 36, 60)  # numbers of clusters; between them levels are interpolated
+HIGH = 0.9  # quantile: the ends of one cloud are found again better than its middle
 REMEMBERED = 4
 LEAST_ROWS = 60  # of which layers can be found
 
@@ -40,7 +51,7 @@ class Null:
     ks : list of int
         Numbers of clusters.
     level : list of float
-        Mean stability of the clusters, corrected for their sizes.
+        Stability, corrected for size, that nine of ten clusters do not exceed.
     agreement : list of float
         Adjusted Rand index of the graphs.
     """
@@ -94,16 +105,19 @@ def _measure_null(rows: LabeledRows, model: Model, choice: Choice, table: CutTab
     options = replace(GraphOptions.of(rows.model), n_representatives=len(choice.judges[0].hierarchy.nodes))
     n_judges = 1 + min(2, len(choice.judges))
     expected = min(rows.model.n_clusters_, max(1, n // 4))
-    pilot = run_pilot(ArrayRows(X), n, expected, n_judges, options, np.random.SeedSequence(0), None, rows.engine)
-    first, *others = pilot.judges[:n_judges]
+    chance, *seeds = np.random.SeedSequence(0).spawn(1 + n_judges)
+    common = X[sample_indices(n, COMMON_ROWS, np.random.default_rng(chance))]
+    p = coarse_representatives(n, expected, options)
+    first, *others = build_judges(ArrayRows(X), common, p, expected, options, seeds, rows.engine)
     most = min(judge.hierarchy.n_nodes for judge in (first, *others))
     ks = [k for k in NULL_KS if k <= min(most, max(table.ks))]
-    measured = [_null_level(first, others, k, rows.engine) for k in ks]
+    alone = rows.engine.within(MemberReporter(rows.engine.reporter), alone=True)
+    measured = rows.engine.map(lambda k: _null_level(first, others, k, alone), ks)
     return Null(ks, [level for level, _ in measured], [score for _, score in measured]) if ks else None
 
 
 def _null_level(own: Judge, judges: list[Judge], k: int, engine: ThreadEngine) -> tuple[float, float]:
-    """Return the mean stability and the agreement of the candidate that agrees most, as for the data itself."""
+    """Return a high stability and the agreement of the candidate that agrees most, as for the data itself."""
     others = [judge.label_all(k, engine) for judge in judges]
     everything = [each for labelings in others for each in labelings]
     labels: dict[str, Integers] = {name: own.label(cut(own.hierarchy, k, engine)) for name, cut in CANDIDATES.items()}
@@ -112,7 +126,7 @@ def _null_level(own: Judge, judges: list[Judge], k: int, engine: ThreadEngine) -
     n_groups = int(chosen.max()) + 1
     shares = np.bincount(chosen, minlength=n_groups) / len(chosen)
     stability = cluster_stability(chosen, n_groups, others)
-    level = correct_for_size(stability, shares)[shares > 0].mean()
+    level = np.quantile(correct_for_size(stability, shares)[shares > 0], HIGH)
     return float(level), float(next(iter(ranked.values())))
 
 

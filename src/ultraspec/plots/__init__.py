@@ -63,7 +63,7 @@ def clusters(
     labels : array-like of shape (n_samples,), optional
         Clusters to draw instead of those of the model.
     color : {"cluster", "confidence"}, default="cluster"
-        Colour by cluster, or by the confidence of an ensemble.
+        Colour by cluster, or by the confidence in the label of each row.
     legend : bool, default=True
         Whether to draw a legend, for up to 26 clusters.
     ax : Axes, optional
@@ -75,9 +75,9 @@ def clusters(
 
     Examples
     --------
-    >>> from ultraspec import USENC, datasets, plots
+    >>> from ultraspec import USPEC, datasets, plots
     >>> X, _ = datasets.generate("tb", 3_000, random_state=0)
-    >>> model = USENC(2, n_estimators=5, random_state=0).fit(X)
+    >>> model = USPEC(2, random_state=0).fit(X)
     >>> ax = plots.clusters(model, X, color="confidence")
     >>> ax.get_xlabel()
     'feature 0'
@@ -85,7 +85,7 @@ def clusters(
     check_choice("color", color, ("cluster", "confidence"))
     by_confidence = color == "confidence"
     if by_confidence:
-        _draw.check_ensemble(model, "color='confidence'")
+        _draw.check_confidence(model, labels, "color='confidence'")
     _draw.check_matplotlib()
     data = figures.compute_figures(model, X, labels, ("map", "confidence") if by_confidence else ("map",))
     assert data.map is not None
@@ -245,16 +245,16 @@ def graph(model: Any, X: Any, *, labels: Any = None, ax: Axes | None = None) -> 
 
 
 def confidence(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None = None) -> Axes:
-    """Draw the distribution of the confidence of rows: the share of members that support the label of a row.
+    """Draw the distribution of the confidence in the labels of rows.
 
     Parameters
     ----------
-    model : USENC
-        A fitted ensemble.
+    model : USPEC or USENC
+        A fitted model.
     X : array-like, sparse matrix, frame or Rows, optional
         Rows. By default those that the model was fitted on.
     labels : array-like of shape (n_samples,), optional
-        Clusters to use instead of those of the model.
+        Clusters to use instead of those of the model, which must be an ensemble.
     ax : Axes, optional
         Where to draw. By default a new figure is created.
 
@@ -264,13 +264,13 @@ def confidence(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None
 
     Examples
     --------
-    >>> from ultraspec import USENC, datasets, plots
+    >>> from ultraspec import USPEC, datasets, plots
     >>> X, _ = datasets.generate("tb", 3_000, random_state=0)
-    >>> ax = plots.confidence(USENC(2, n_estimators=5, random_state=0).fit(X))
+    >>> ax = plots.confidence(USPEC(2, random_state=0).fit(X))
     >>> ax.get_xlabel()
-    'share of members that support the label'
+    'confidence in the label'
     """
-    _draw.check_ensemble(model, "confidence")
+    _draw.check_confidence(model, labels, "confidence")
     _draw.check_matplotlib()
     levels = figures.compute_figures(model, X, labels, ("confidence",)).counts.levels
     assert levels is not None
@@ -280,7 +280,7 @@ def confidence(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None
     for code, shares in enumerate(levels / levels.sum()):
         ax.bar(at, shares, 0.8 * at[1], bottom=below, color=_draw.color_of(code))
         below += shares
-    ax.set(xlabel="share of members that support the label", ylabel="share of rows", xlim=(-at[1], 1 + at[1]))
+    ax.set(xlabel="confidence in the label", ylabel="share of rows", xlim=(-at[1], 1 + at[1]))
     return _draw.without_box(ax)
 
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ultraspec._estimator import fitted
 from ultraspec.figures import ClusterMap, FigureData, palette
 from ultraspec.figures.cuts import TopTree
+from ultraspec.spectral.partition import VotePartition
 from ultraspec.usenc import USENC
 
 if TYPE_CHECKING:
@@ -31,6 +33,19 @@ def check_ensemble(model: Any, what: str) -> None:
     """Raise TypeError if a model is not an ensemble."""
     if not isinstance(model, USENC):
         raise TypeError(f"{what} needs a USENC model, which has members, got {type(model).__name__}.")
+
+
+def check_confidence(model: Any, labels: Any, what: str) -> None:
+    """Raise TypeError unless there is a confidence in the clusters of a model, or in the labels that are passed."""
+    if isinstance(model, USENC):
+        return
+    if labels is not None:
+        raise TypeError(f"{what} of other labels needs a USENC model, which has members, got {type(model).__name__}.")
+    partition = fitted(model).partition
+    if not isinstance(partition, VotePartition) or partition.trust is None:
+        raise TypeError(
+            f"{what} needs a model whose clusters other graphs have judged. Fit with the default of discretize."
+        )
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:

@@ -131,7 +131,7 @@ def _eigengap(gap: Eigengap) -> Iterator[Note]:
 
 def _confidence(figures: FigureData) -> Iterator[Note]:
     levels = figures.counts.levels
-    if levels is None:
+    if levels is None or figures.agreement is None:  # notes are about the members of an ensemble
         return
     low = levels[:, : LOW_LEVEL + 1].sum(axis=1)
     share = low.sum() / max(levels.sum(), 1)

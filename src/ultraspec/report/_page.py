@@ -74,7 +74,7 @@ def render(
         least=ks[0],
         most=ks[-1],
         start=ks[data["cuts"]["own"]],
-        suggested=[{**each, "at": _share(each["k"], ks)} for each in sorted(data["suggested"], key=lambda e: e["k"])],
+        suggested=_marks(data["suggested"], ks),
         reason=found.reason,
         has_tree=data["tree"] is not None,
         tree_name=TREE_NAMES.get(found.table.tree.name, "") if found.table is not None else "",
@@ -100,6 +100,12 @@ def render(
         body=body,
         script="".join(map(template, SCRIPTS)),
     )
+
+
+def _marks(suggested: list[dict[str, Any]], ks: list[int]) -> list[dict[str, Any]]:
+    """Return the numbers of clusters that stand out, in ascending order; `suggested` has the best first."""
+    marks = [{**each, "at": _share(each["k"], ks), "best": each is suggested[0]} for each in suggested]
+    return sorted(marks, key=lambda mark: int(mark["k"]))
 
 
 def _share(k: int, ks: list[int]) -> float:
@@ -199,8 +205,9 @@ def trust_text(found: Exploration) -> str:
         )
     return (
         "Stability is the part of a cluster that graphs built from other rows and other representatives find again: "
-        "the mean Jaccard index with the most similar cluster. A cluster counts as real from 0.85 on, if it is more "
-        "stable than parts of data without clusters."
+        "the mean Jaccard index with the most similar cluster. A cluster counts as real from 0.85 on, if it is clearly "
+        "more stable than parts of data without clusters, and neither a part nor a union of clusters that stand out "
+        "more."
     )
 
 

@@ -102,7 +102,7 @@ def small_page(model: Any) -> str | None:
         "cuts": {
             "ks": [int(model.n_clusters_)],
             "names": [""],
-            "sizes": [np.bincount(model.labels_, minlength=model.n_clusters_).tolist()],
+            "sizes": [np.bincount(model.labels_[model.labels_ >= 0], minlength=model.n_clusters_).tolist()],
             "stability": [None],
             "groups": pack(partition.groups[at].astype("<u2")),
             "own": 0,

@@ -7,6 +7,8 @@ for (const text of profile.terms) text.counts = unpack(Uint32Array, text.counts)
 const examples = { ...data.examples, ...unpackEdges(data.examples) };
 const pairs = { a: unpack(Uint16Array, data.touching.a), b: unpack(Uint16Array, data.touching.b), sums: unpack(Float32Array, data.touching.sums) };
 const MOST_LISTED = 60;
+const unitRows = new Uint32Array(nUnits); // drawn rows of each unit
+for (const unit of drawn.unit) unitRows[unit]++;
 
 // Profiles: sums of the units of a cluster give its count, mean, variance and bins.
 function profileOf(groups, k) {
@@ -56,7 +58,11 @@ function quantileOf(found, code, j, share) { // from the bins, whose bounds are 
 }
 function directionWord(mean) {
   const size = Math.abs(mean);
-  return (size > 1.5 ? "very " : size < 0.4 ? "slightly " : "") + (mean > 0 ? "high" : "low");
+  return size < 0.1 ? "average" : (size > 1.5 ? "very " : size < 0.4 ? "slightly " : "") + (mean > 0 ? "high" : "low");
+}
+function direction(mean) { // an arrow and a word
+  const isAverage = Math.abs(mean) < 0.1;
+  return make("span", { class: "direction " + (isAverage ? "" : mean > 0 ? "up" : "down") }, (isAverage ? "≈ " : mean > 0 ? "▲ " : "▼ ") + directionWord(mean));
 }
 function categoryFacts(groups, k, code) { // categories that are more frequent here than elsewhere
   const facts = [];
@@ -113,7 +119,7 @@ function showFeatures() {
       const [low, high] = [0.1, 0.9].map((share) => formatValue(quantileOf(found, code, j, share)));
       return make("li", { "data-feature": profile.names[j], title: `mean ${formatValue(rawMean(j, mean))}, in all rows ${formatValue(profile.total.mean[j])}; 10 % to 90 %: ${low} to ${high}` },
         make("span", { class: "feature" }, profile.names[j]),
-        make("span", { class: "direction " + (mean > 0 ? "up" : "down") }, (mean > 0 ? "▲ " : "▼ ") + directionWord(mean)),
+        direction(mean),
         make("span", { class: "value" }, formatValue(rawMean(j, mean))),
         make("span", { class: "strip", "aria-hidden": "true" }, make("i", { class: "axis" }), make("i", { class: "reach", style: `left:${clamp(middle - reach, 0, 100)}%;width:${clamp(Math.min(2 * reach, 100 - (middle - reach)), 0, 100)}%;background:${colorOf(code)}` }), make("i", { class: "middle", style: `left:${middle}%` })));
     });
@@ -182,36 +188,73 @@ function nullAt(name, k) {
   for (let i = 1; i < ks.length; i++) if (k <= ks[i]) return values[i - 1] + ((values[i] - values[i - 1]) * (k - ks[i - 1])) / (ks[i] - ks[i - 1]);
   return values[values.length - 1];
 }
-function clusterVerdict(code) { // [kind, sentence]
-  const stability = current.stability[code];
+const REAL = 0.85, CORE = 0.6; // least stability
+// The cluster beside the cut into the number that stands out most: the cluster there that is the same, if there is one, the
+// parts that it is divided into, and whether it is a part itself.
+function besideBest(code) {
+  const [best] = data.suggested;
+  const k = current.sizes.length;
+  if (!best || best.k === k || current.view.kind === "labeling") return { same: null, parts: 1, isPart: false };
+  if (!besideBest.cache || besideBest.cache.groups !== current.groups) {
+    const first = nearestCut(best.k) * nUnits;
+    const common = new Float64Array(k * best.k), totals = new Float64Array(best.k);
+    for (let unit = 0; unit < nUnits; unit++) {
+      common[current.groups[unit] * best.k + cutGroups[first + unit]] += unitRows[unit];
+      totals[cutGroups[first + unit]] += unitRows[unit];
+    }
+    besideBest.cache = { groups: current.groups, common, totals };
+  }
+  const mine = Array.from(besideBest.cache.common.subarray(code * best.k, (code + 1) * best.k));
+  const all = sum(mine), most = Math.max(...mine);
+  const whole = besideBest.cache.totals[mine.indexOf(most)];
+  const isSmaller = most > 0.9 * all && all < 0.8 * whole;
+  return { same: most > 0.85 * (all + whole - most) ? mine.indexOf(most) : null, parts: best.k > k ? mine.filter((rows) => rows > 0.1 * all).length : 1, isPart: isSmaller && strengthAt(k) < 0.5 * best.strength };
+}
+function clusterVerdict(code) { // [kind of note, sentence, kind of cluster]
   const share = current.sizes[code] / data.rows;
+  const { same, parts, isPart } = besideBest(code);
+  const best = data.suggested[0]?.k;
+  let stability = current.stability[code], k = current.sizes.length, where = "";
+  const there = same === null ? 0 : data.cuts.stability[nearestCut(best)][same];
+  if (there > stability) [stability, k, where] = [there, best, ` at ${best} clusters`]; // other clusters of this cut may be wrong
   const corrected = clamp((stability - share) / Math.max(1 - share, 1e-9), 0, 1);
-  const usual = nullAt("level", current.sizes.length);
+  const usual = nullAt("level", k);
+  const isBeyondChance = usual === null || corrected > usual + 0.25 * (1 - usual);
   const percent = `${Math.round(100 * stability)} %`;
-  if (current.sizes[code] < 10 || share < 1e-3) return ["look", "Too few rows to judge: outliers or a fragment, unless you know better."];
+  if (current.sizes[code] < 10 || share < 1e-3) return ["look", "Too few rows to judge: outliers or a fragment, unless you know better.", "tiny"];
   const [touch] = touching().filter(([a, b]) => a === code || b === code);
   const other = touch && touch[2] > 0.1 ? current.names[touch[0] === code ? touch[1] : touch[0]] : null;
   const border = other === null ? "" : ` It shares a border with cluster ${shorten(other, 20)}.`;
-  if (!data.structure) return ["warning", `A part of a cloud without clusters: other graphs find ${percent} of it again.${border}`];
-  if (stability >= 0.85 && (usual === null || corrected > usual)) return ["good", `Real: independent graphs find ${percent} of it again.`];
-  if (stability >= 0.6 && (usual === null || corrected > usual)) return ["look", `Its core is real, its border is not certain: other graphs find ${percent} of it again.${border}`];
-  if (usual !== null && corrected <= usual) return ["warning", `Not more than chance: other graphs find ${percent} of it again, as for a part of a cloud without clusters.${border}`];
-  return ["warning", `Doubtful: other graphs find only ${percent} of it again. It may be a part of another cluster, or several.${border}`];
+  if (!data.structure) return ["warning", `A part of a cloud without clusters: other graphs find ${percent} of it again.${border}`, "poor"];
+  if (stability >= REAL && isBeyondChance) {
+    if (isPart) return ["look", `Stable, but a part of a larger cluster: other graphs find ${percent} of it again. At ${best} clusters, which stand out most, it is not separate.`, "part"];
+    if (parts > 1) return ["look", `Stable, but probably ${parts} clusters in one: other graphs find ${percent} of it again. At ${best} clusters, which stand out most, it is divided into ${parts}.`, "union"];
+    return ["good", `Real: independent graphs find ${percent} of it again${where}.`, "real"];
+  }
+  if (parts > 1) return ["warning", `Probably ${parts} clusters in one: other graphs find ${percent} of it again, and at ${best} clusters it is divided into ${parts}.`, "poor"];
+  if (isPart) return ["warning", `Probably a part of a larger cluster: other graphs find ${percent} of it again, and at ${best} clusters, which stand out most, it is not separate.`, "poor"];
+  if (stability >= CORE && isBeyondChance) return ["look", `Its core is real, its border is not certain: other graphs find ${percent} of it again${where}.${border}`, "core"];
+  if (!isBeyondChance) return ["warning", `Not more than chance: other graphs find ${percent} of it again${where}, hardly more than of parts of a cloud without clusters.${border}`, "poor"];
+  return ["warning", `Doubtful: other graphs find only ${percent} of it again${where}. It may be a part of another cluster, or several.${border}`, "poor"];
 }
 function wholeVerdict() {
   const { view } = current;
   if (!current.stability) return ["look", data.reason && data.cuts.ks.length < 2 ? "No other graphs judge these clusters, so their stability is unknown." : "The stability of these clusters is not known."];
   const k = current.sizes.length;
-  const kinds = current.sizes.map((_, code) => clusterVerdict(code)[0]);
-  const real = kinds.filter((kind) => kind === "good").length, poor = kinds.filter((kind) => kind === "warning").length;
-  const best = data.suggested[0];
+  const [best] = data.suggested;
   const agreement = view.kind === "cut" ? data.cuts.agreement[view.at] : null, usual = nullAt("agreement", k);
   const because = agreement === null ? "" : ` Independent graphs agree with this cut by ${agreement.toFixed(2)} (adjusted Rand index)${usual === null ? "" : `; in data without structure it would be about ${usual.toFixed(2)}`}.`;
-  if (!data.structure) return ["warning", `These rows look like one cloud without clusters: no number of clusters is found again much better than in random rows.${because}`];
-  const better = best && best.k !== k ? ` ${best.k} clusters stand out more.` : "";
-  if (real === k) return ["good", `All ${k} clusters are real.${because}${better && best.strength > 1.1 * strengthAt(k) ? better : ""}`];
-  if (poor === 0) return ["good", `${real} of ${k} clusters are clearly real, the others in their core.${because}${better}`];
-  return [poor > k / 2 ? "warning" : "look", `${real} of ${k} clusters are clearly real, ${poor} ${poor === 1 ? "is" : "are"} doubtful.${because}${better}`];
+  if (!data.structure) return ["warning", `These rows look like one cloud without clusters: disjoint halves of the rows agree on no number of clusters.${because}`];
+  const kinds = current.sizes.map((_, code) => clusterVerdict(code)[2]);
+  const count = (kind) => kinds.filter((each) => each === kind).length;
+  const real = count("real"), poor = count("poor"), part = count("part");
+  const better = best && best.k !== k ? ` ${best.k} clusters stand out more: disjoint halves of the rows agree on them most.` : "";
+  if (best && best.strength < 0.1) return ["warning", `The structure is weak: even ${best.k} clusters, which stand out most, are found again hardly better than in random rows.${because}`];
+  if (real === k) return ["good", `${k === 2 ? "Both" : `All ${k}`} clusters are real.${because}${better && best.strength > 1.1 * strengthAt(k) ? better : ""}`];
+  const union = count("union");
+  const others = [[union, union === 1 ? "several in one" : "several in one each"], [count("core"), `in ${count("core") === 1 ? "its" : "their"} core`], [part, part === 1 ? "a stable part of a larger one" : "stable parts of larger ones"], [count("tiny"), "too small to judge"], [poor, "doubtful"]];
+  const text = [`${real || "None"} of ${k} clusters ${real === 1 || !real ? "is" : "are"} clearly real`, ...others.filter(([n]) => n).map(([n, words]) => `${n} ${words}`)].join(", ");
+  return [poor > k / 2 ? "warning" : real + count("core") === k ? "good" : "look", `${text}.${because}${better}`];
 }
 const strengthAt = (k) => (data.suggested.find((each) => each.k === k) || { strength: 0 }).strength;
 function note([kind, text]) {
@@ -250,7 +293,8 @@ function drawStability() { // agreement and null by number of clusters
   });
   for (const k of [2, 3, 5, 8, 12, 20, 35, 60].filter((each) => each <= most)) svg(chart, "text", { x: x(k), y: bottom + 17, "text-anchor": "middle" }, k);
   svg(chart, "text", { x: left, y: height - 3 }, "number of clusters");
-  svg(chart, "text", { x: width - 12, y: y(data.null.agreement[data.null.agreement.length - 1]) + 16, "text-anchor": "end" }, "rows without structure");
+  const lowest = Math.min(...data.null.agreement.filter((_, i) => data.null.ks[i] > most / 4), 1); // below the line, where the text is
+  svg(chart, "text", { x: width - 12, y: Math.min(y(lowest) + 16, bottom - 4), "text-anchor": "end", class: "on-lines" }, "rows without structure");
 }
 
 // Clusters that touch: edges between their representatives.
@@ -299,7 +343,7 @@ function showSelection() {
     const mean = total / n;
     return { j: column.column, mean, score: (mean - profile.total.mean[column.column]) / profile.total.spread[column.column] };
   }).filter((each) => Number.isFinite(each.score)).sort((a, b) => Math.abs(b.score) - Math.abs(a.score)).slice(0, 6);
-  $("selection-profile").replaceChildren(...facts.map(({ j, mean, score }) => make("li", {}, make("span", { class: "feature" }, profile.names[j]), make("span", { class: "direction " + (score > 0 ? "up" : "down") }, (score > 0 ? "▲ " : "▼ ") + directionWord(score)), make("span", { class: "value" }, formatValue(mean)))));
+  $("selection-profile").replaceChildren(...facts.map(({ j, mean, score }) => make("li", {}, make("span", { class: "feature" }, profile.names[j]), direction(score), make("span", { class: "value" }, formatValue(mean)))));
 }
 function csvCell(value) { // text that a spreadsheet would take for a formula gets a quote before it
   let text = String(value);

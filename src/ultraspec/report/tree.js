@@ -103,7 +103,7 @@ function buildTree() {
     bar.addEventListener("click", () => setView({ kind: "cut", at: nearestCut(k) }));
   }
   treeChart.line = svg(chart, "line", { x1: left - 4, x2: width - right + 4, y1: 0, y2: 0, "stroke-width": 1.5, "stroke-dasharray": "5 3", "pointer-events": "none" });
-  svg(chart, "text", { x: left, y: height - 4 }, "number of clusters, from the top down; a branch is as wide as its rows");
+  svg(chart, "text", { x: left, y: height - 4 }, width < 480 ? "number of clusters, from the top down" : "number of clusters, from the top down; a branch is as wide as its rows");
 }
 function leafCodes() { // the cluster that most units of each leaf are in
   const codes = new Int32Array(tree.L).fill(-1);
@@ -149,7 +149,8 @@ function showChoice() {
   const { view } = current;
   const k = current.sizes.length;
   const isCut = view.kind === "cut";
-  if (isCut && Number(slider.value) !== data.cuts.ks[view.at]) slider.value = data.cuts.ks[view.at];
+  const at = isCut ? data.cuts.ks[view.at] : k;
+  if (Number(slider.value) !== at) slider.value = at;
   slider.setAttribute("aria-valuetext", `${k} clusters`);
   $("k-shown").textContent = k;
   const by = { agreement: "the agreement tree", linked: "the linked tree", border: "the border tree", kmeans: "k-means of the representatives" }[data.cuts.names[view.at]];

@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, normalized_mutual_info_score
 
 from ultraspec import metrics
-from ultraspec.metrics import ari, contingency, hungarian_accuracy, majority_accuracy, nmi
+from ultraspec.metrics import ami, ari, contingency, hungarian_accuracy, majority_accuracy, nmi
+from ultraspec.metrics import labels as labels_module
 
 quick = settings(max_examples=60, deadline=None)  # a busy machine is no failure
 SCORES = [nmi, majority_accuracy, hungarian_accuracy, ari]
@@ -164,9 +165,9 @@ def test_contingency_by_all_routes(monkeypatch):
     assert dense.counts.sum() == len(truth)
     assert dense.class_sizes.tolist() == np.unique(truth, return_counts=True)[1].tolist()
     assert dense.cluster_sizes.tolist() == np.unique(labels, return_counts=True)[1].tolist()
-    monkeypatch.setattr(metrics, "_BLOCK_ROWS", 77)
+    monkeypatch.setattr(labels_module, "_BLOCK_ROWS", 77)
     for cells in (100, 1):  # gaps removed first; sorted
-        monkeypatch.setattr(metrics, "_DENSE_CELLS", cells)
+        monkeypatch.setattr(labels_module, "_DENSE_CELLS", cells)
         for one, other in zip(dense, contingency(truth, labels), strict=True):
             np.testing.assert_array_equal(one, other)
             assert one.dtype == other.dtype == np.int64
@@ -177,7 +178,7 @@ def test_contingency_by_all_routes(monkeypatch):
 def test_sparse_matching_equals_dense(pair):
     with pytest.MonkeyPatch.context() as patch:
         expected = hungarian_accuracy(*pair)
-        patch.setattr(metrics, "_DENSE_CELLS", 0)
+        patch.setattr(labels_module, "_DENSE_CELLS", 0)
         assert hungarian_accuracy(*pair) == expected
 
 
@@ -213,7 +214,7 @@ def test_ari_needs_no_rows_to_be_exact(scale, monkeypatch):
     # the same table times a large number, as billions of rows would give: the index tends to a limit
     truth, labels = [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2]
     table = metrics.Contingency(*(a * s for a, s in zip(contingency(truth, labels), (1, 1, scale, scale, scale))))  # noqa: B905
-    monkeypatch.setattr(metrics, "contingency", lambda truth, labels: table)
+    monkeypatch.setattr(labels_module, "contingency", lambda truth, labels: table)
     both, classes, clusters = 10 / 36, 18 / 36, 12 / 36  # shares of pairs, as n grows
     limit = (both - classes * clusters) / ((classes + clusters) / 2 - classes * clusters)
     assert ari(truth, labels) == pytest.approx(limit, rel=1e-4)
@@ -224,3 +225,22 @@ def test_import_stays_light():
     heavy = ("sklearn", "pandas", "numba")
     done = subprocess.run([sys.executable, "-c", code % (heavy,)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), min_size=2, max_size=60))
+def test_ami_equals_that_of_scikit_learn(pairs):
+    truth, labels = np.array(pairs).T
+    if len(set(truth)) == 1 or len(set(labels)) == 1:
+        assert ami(truth, labels) == float(len(set(truth)) == len(set(labels)))
+    else:
+        assert ami(truth, labels) == pytest.approx(adjusted_mutual_info_score(truth, labels), abs=1e-9)
+
+
+def test_ami_of_many_rows_takes_little_time():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(12, size=300_000)
+    labels = np.where(rng.random(300_000) < 0.6, truth, rng.integers(15, size=300_000))
+    assert ami(truth, labels) == pytest.approx(adjusted_mutual_info_score(truth, labels), abs=1e-9)
+    many = rng.integers(3_000, size=300_000)
+    assert abs(ami(many, rng.permutation(many))) < 0.01
