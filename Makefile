@@ -8,6 +8,9 @@ BIN := $(VENV)/bin
 demo: $(VENV)/.core
 	$(BIN)/python -m ultraspec demo
 
+# Threads of OpenMP (scikit-learn's k-means) wait asleep: the workers of pytest share the cores, and spinning takes them.
+test coverage: export OMP_WAIT_POLICY := passive
+
 # All tests, or some: make test TESTS=tests/test_uspec.py, make test TESTS="tests/rows -k parquet"
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
@@ -33,7 +36,7 @@ test-oldest: .venv-oldest/.ready
 	@touch $@
 
 # Frames of pandas 3, which anndata keeps out of the environment of `make test`.
-PANDAS_TESTS := $(addprefix tests/,test_bad_input.py rows/test_open_rows.py rows/test_open_rows_errors.py ensemble/test_combine.py test_metrics.py test_uspec.py test_usenc.py)
+PANDAS_TESTS := $(addprefix tests/,test_bad_input.py rows/test_open_rows.py rows/test_open_rows_errors.py ensemble/test_combine.py metrics/test_labels.py test_uspec.py test_usenc.py)
 test-pandas: .venv-pandas/.ready
 	NUMBA_CACHE_DIR=$(CURDIR)/.venv-pandas/numba .venv-pandas/bin/python -m pytest -n auto $(PANDAS_TESTS) -k "frame or pandas or names or words or other_things or csv or format"
 

@@ -7,14 +7,12 @@ finished runs are not repeated. ``--report`` prints the table.
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
 import numpy as np
-from common import fetch, machine, store
+from common import run_or_report
 from sklearn.metrics import adjusted_mutual_info_score
 from which_data import SETTINGS, make
 
@@ -120,19 +118,5 @@ def report(runs: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--report", action="store_true")
-    options = parser.parse_args()
-    result = fetch("ablation")
-    if options.report:
-        print(report(result["runs"]))
-        return
-    result["machine"] = machine()
-    warnings.simplefilter("ignore")
-    for _ in run(result.setdefault("runs", {})):
-        store("ablation", result)
-
-
 if __name__ == "__main__":
-    main()
+    run_or_report("ablation", run, report)

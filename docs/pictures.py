@@ -1,10 +1,11 @@
-"""Pictures of the first page, "How it works" and "Which method?": ``python docs/pictures.py [name ...]``.
+"""Pictures of the first page, the guides and of benchmarks/results: ``python docs/pictures.py [name ...]``.
 
 `pages.py` draws the pictures of the tutorials from their examples, `screenshots.py` those of the report.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
@@ -24,6 +25,7 @@ from ultraspec.spectral.candidates import CANDIDATES
 
 GREY = "#667080"
 FAINT = "#c3cad4"
+REAL = ("pendigits", "usps", "letters", "mnist", "covertype")
 
 
 def without_axes(ax: Any, title: str) -> Any:
@@ -142,8 +144,35 @@ def which() -> Any:
     return figure
 
 
+def calibration() -> Any:
+    """Draw the share of right rows by confidence: a line for each of the paper's sets, and one for generated data."""
+    runs = json.loads((DOCS.parent / "benchmarks/results/trust.json").read_text())["calibration"]
+    named = {name: run["curve"] for name, run in runs.items() if name in REAL or name in datasets.N_CLASSES}
+    others = np.concatenate([run["curve"] for name, run in runs.items() if name not in named])
+    bins = (others[:, 0] * 10).astype(int).clip(0, 9)
+    pooled = [np.average(others[bins == b, :2], axis=0, weights=others[bins == b, 2]) for b in np.unique(bins)]
+    figure, ax = plt.subplots(figsize=(6.0, 5.0), layout="constrained", facecolor="white")
+    ax.plot([0, 1], [0, 1], color=FAINT, linestyle="--")
+    for number, (name, curve) in enumerate(named.items()):
+        points = np.array([point for point in curve if point[2] >= 0.005])  # fewer rows tell little
+        ax.plot(*points.T[:2], marker="o", markersize=4, color=palette.LIGHT[number], label=name)
+    n_others = len(runs) - len(named)
+    ax.plot(*np.array(pooled).T, marker="s", color="black", linewidth=2.5, label=f"{n_others} generated sets")
+    ax.set(xlabel="confidence", ylabel="share of rows in the right cluster", xlim=(0, 1.02), ylim=(0, 1.02))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    return figure
+
+
 if __name__ == "__main__":
-    drawings = {"shapes": shapes, "how-1": representatives, "how-2": cut, "how-3": ensemble, "which-one": which}
+    drawings = {
+        "calibration": calibration,
+        "shapes": shapes,
+        "how-1": representatives,
+        "how-2": cut,
+        "how-3": ensemble,
+        "which-one": which,
+    }
     for name in sys.argv[1:] or drawings:
         save_picture(drawings[name](), DOCS / "images" / f"{name}.png", dpi=130)
         plt.close("all")

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ultraspec.engines.threads import ThreadEngine
+from ultraspec.figures import cuts
 from ultraspec.rows import interface
 
 settings.register_profile(
@@ -21,6 +22,14 @@ def engine():
     """One thread; closed before the next file's tests, as an open engine holds BLAS to one thread."""
     with ThreadEngine(1) as engine:
         yield engine
+
+
+@pytest.fixture(scope="module")
+def few_cuts():
+    """Cut trees into at most ten clusters instead of sixty, for pages whose tests are about other things."""
+    usual, cuts.MOST_CLUSTERS = cuts.MOST_CLUSTERS, 10
+    yield
+    cuts.MOST_CLUSTERS = usual
 
 
 @pytest.fixture(scope="session", autouse=True)

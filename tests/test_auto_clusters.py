@@ -29,7 +29,7 @@ def test_a_clear_step_of_the_eigenvalues_is_taken(k, d):
 
 @pytest.mark.parametrize("discretize", ["agreement", "linked", "border"])
 def test_auto_is_a_fit_with_that_number(discretize, tmp_path):
-    X, _ = datasets.generate("cg", 5_000, random_state=1)
+    X, _ = datasets.generate("cg", 2_500, random_state=1)
     model = USPEC("auto", discretize=discretize, random_state=0).fit(X)
     k = model.n_clusters_
     fixed = USPEC(k, discretize=discretize, random_state=0).fit(X)

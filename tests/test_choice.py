@@ -15,7 +15,7 @@ TREES = ("agreement", "linked", "border")
 NAMES = (*TREES, "kmeans")
 WAYS = ("auto", *NAMES)
 INPUTS = {
-    "2 features": lambda: datasets.generate("cg", 3_000, random_state=0)[0],
+    "2 features": lambda: datasets.generate("cg", 1_500, random_state=0)[0],
     "20 features": lambda: blobs(d=20)[0],
     "projected": lambda: blobs(d=120)[0],
     "sparse": lambda: documents(d=40)[0],
@@ -40,7 +40,9 @@ def model(face):
 @pytest.mark.parametrize("way", WAYS)
 def test_labels_are_the_same_on_any_number_of_threads_and_predicted(way, kind):
     X = INPUTS[kind]()
-    one, two = (USPEC(6, discretize=way, random_state=0, n_jobs=n_jobs).fit(X) for n_jobs in (1, 2))
+    one, two = (
+        USPEC(6, discretize=way, n_representatives=250, random_state=0, n_jobs=n_jobs).fit(X) for n_jobs in (1, 2)
+    )
     assert one.labels_.tobytes() == two.labels_.tobytes()
     assert one.candidates_ == two.candidates_
     assert one.predict(X).tobytes() == two.predict(X).tobytes() == one.labels_.tobytes()
@@ -68,7 +70,7 @@ def test_two_blobs_of_few_rows(way):
 @pytest.mark.parametrize("way", WAYS)
 def test_clusters_are_numbered_by_size(way, face):
     for k in (3, 9):
-        model = USPEC(k, discretize=way, random_state=0).fit(face)
+        model = USPEC(k, discretize=way, n_representatives=300, random_state=0).fit(face)
         for labels in (model.labels_, model.cut(k + 2).labels_):
             sizes = np.bincount(labels)
             assert (np.diff(sizes) <= 0).all()

@@ -15,6 +15,7 @@ from ultraspec.rows import interface
 USUAL_BLOCKS = interface.LEAST_BLOCK_ROWS  # before other tests make them small: pages are about what users get
 DOCS = ROOT / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+pytestmark = pytest.mark.usefixtures("few_cuts")  # what examples print does not depend on them
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
 
 
@@ -185,8 +186,40 @@ def test_readme_names_both_commands():
         assert re.search(rf"^{command}:", makefile, re.MULTILINE)
 
 
+FENCE = re.compile(r"^ *(`{3,}|:{3,}).*?^ *\1", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def anchors(page):
+    """Return the anchors of a page: those of its headings, as Markdown forms them, and those that it names."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#{1,3} (.+)$", text, re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    return slugs | set(re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE))
+
+
+def broken_links(page):
+    """Return the links of a page to files and headings that do not exist."""
+    found = []
+    for target in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        path, _, anchor = target.partition("#")
+        if "://" in path or path.startswith("mailto:"):
+            continue
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            found.append(target)
+    return found
+
+
 def test_links_between_files_lead_somewhere():
-    for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "benchmarks/RESULTS.md"):
-        page = ROOT / name
-        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
-            assert "://" in target or (page.parent / target).exists(), f"{name}: {target}"
+    pages = [page for page in DOCS.rglob("*.md") if "_build" not in page.parts]
+    pages += [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
+    assert {page.relative_to(ROOT).as_posix(): broken for page in pages if (broken := broken_links(page))} == {}
+
+
+def test_links_to_nothing_are_noticed(tmp_path):
+    (tmp_path / "other.md").write_text("# A title, with `code`\n\n(named)=\n\n## Part\n\n```\n# no heading\n```\n")
+    good = "[a](other.md) [b](other.md#a-title-with-code) [c](other.md#part) [d](other.md#named) [e](#own)\n\n# Own\n"
+    assert broken_links(write(tmp_path, good)) == []
+    bad = ["none.md", "other.md#parts", "other.md#no-heading", "#own"]
+    assert broken_links(write(tmp_path, " ".join(f"[a]({target})" for target in bad))) == bad

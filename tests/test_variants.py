@@ -17,8 +17,11 @@ WAYS = ("auto", "kmeans", "agreement", "linked", "border")
 TREES = ("agreement", "linked", "border")
 
 
+BASE = {"n_representatives": 250, "random_state": 0}
+
+
 def uspec(**options):
-    return lambda k=4, **more: USPEC(k, **{"random_state": 0, **options, **more})
+    return lambda k=4, **more: USPEC(k, **{**BASE, **options, **more})
 
 
 VARIANTS = {
@@ -26,9 +29,9 @@ VARIANTS = {
     "sampled": uspec(graph_rows=2_000),
     "sampled kmeans": uspec(graph_rows=2_000, discretize="kmeans"),
     "sampled agreement": uspec(graph_rows=2_000, discretize="agreement"),
-    "paper": lambda k=4, **o: USPEC.paper(k, regularization=1e-3, **{"random_state": 0, **o}),
-    "ensemble": lambda k=4, **o: USENC(k, n_estimators=6, **{"random_state": 0, **o}),
-    "transfer_cut": lambda k=4, **o: USENC(k, n_estimators=6, consensus="transfer_cut", **{"random_state": 0, **o}),
+    "paper": lambda k=4, **o: USPEC.paper(k, regularization=1e-3, **{**BASE, **o}),
+    "ensemble": lambda k=4, **o: USENC(k, n_estimators=6, **{**BASE, **o}),
+    "transfer_cut": lambda k=4, **o: USENC(k, n_estimators=6, consensus="transfer_cut", **{**BASE, **o}),
 }
 
 
@@ -103,10 +106,10 @@ def test_other_cuts_are_those_of_another_fit(make, face):
 @pytest.mark.parametrize("graph_rows", [None, 2_000])
 def test_one_fit_gives_every_discretisation(discretize, graph_rows, face):
     X, _ = face
-    model = USPEC(4, graph_rows=graph_rows, random_state=0).fit(X)
+    model = USPEC(4, graph_rows=graph_rows, **BASE).fit(X)
     other = model.cut(5, discretize=discretize)
     assert other.discretize == discretize
-    wanted = USPEC(5, discretize=discretize, graph_rows=graph_rows, random_state=0).fit(X)
+    wanted = USPEC(5, discretize=discretize, graph_rows=graph_rows, **BASE).fit(X)
     assert other.labels_.tobytes() == wanted.labels_.tobytes()
     assert other.n_iter_ == wanted.n_iter_
     again = other.cut(4, discretize="auto")

@@ -21,16 +21,18 @@ from ultraspec._checks import check_choice, check_clusters, check_integer, check
 from ultraspec._input import open_input
 from ultraspec.engines.callbacks import CallbackReporter, CallbackSupport
 from ultraspec.engines.fingerprint import describe_data
+from ultraspec.engines.finite import counting_not_finite
 from ultraspec.engines.progress import Reporter, reporter_for
 from ultraspec.engines.threads import ThreadEngine, engine_for
-from ultraspec.rows import Block, Rows, RowView, Scaling, Span
+from ultraspec.metrics.distances import silhouette
+from ultraspec.rows import Block, Rows, RowView, Scaling, Span, like_rows, missing_of, spread
 from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.explanation import Findings, explain, overlaps_of
 from ultraspec.spectral.layers import Layer
 from ultraspec.spectral.model import Model, RowModel
 from ultraspec.spectral.outliers import QUANTILES
 from ultraspec.spectral.partition import Partition, VotePartition, embed_all
-from ultraspec.spectral.preprocess import Preprocessor, UnseenRows
+from ultraspec.spectral.preprocess import METRICS, GappyRows, Preprocessor, UnseenRows, apply_to_complete
 from ultraspec.spectral.representatives import MOST_REPRESENTATIVES
 from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
 from ultraspec.storage.spool import ArrayTuple
@@ -93,6 +95,9 @@ class Fitted:
         Quantiles of the outlier scores of the fitted rows.
     outlier_scores : ndarray of float32, or None
         Outlier scores of the fitted rows, if these are in memory. Neither pickles nor model files store them.
+    missing : ndarray of int64, or None
+        Numbers of the rows that were left out, see the parameter `missing`. What has a value per row above has none for
+        them. Neither pickles nor model files store them.
     """
 
     model: RowModel
@@ -108,6 +113,7 @@ class Fitted:
     layers: list[Layer] | None = None
     outlier_quantiles: npt.NDArray[np.float32] | None = None
     outlier_scores: npt.NDArray[np.float32] | None = None
+    missing: npt.NDArray[np.int64] | None = None
 
     @property
     def partition(self) -> Partition:
@@ -150,7 +156,8 @@ class Fitted:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what grows with the rows, for pickles."""
-        return {**vars(self), "edges": None, "consensus": None, "source": None, "outlier_scores": None}
+        left_out = ("edges", "consensus", "source", "outlier_scores", "missing")
+        return {**vars(self), **dict.fromkeys(left_out)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -160,6 +167,17 @@ def fitted(model: RowEstimator) -> Fitted:
     """Return the state of a fitted estimator; raise NotFittedError if it is not fitted."""
     check_is_fitted(model)
     return model._fitted
+
+
+def open_gappy(
+    model: RowEstimator, rows: Rows, function: Callable[[Block], Any]
+) -> tuple[UnseenRows, Callable[[Any], Any]]:
+    """Return rows to label, and the function of their blocks; it skips rows with missing values if they are dropped."""
+    state = fitted(model)
+    names = getattr(model, "feature_names_in_", None)
+    if model.missing != "drop":
+        return UnseenRows(rows, state.preprocessor, names), function
+    return GappyRows(rows, state.preprocessor, names), functools.partial(apply_to_complete, function)
 
 
 def check_parameters(model: RowEstimator) -> None:
@@ -260,7 +278,6 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
     """Base of the estimators that label and embed new rows."""
 
     _per_row: ClassVar[tuple[str, ...]] = ("labels_",)  # fitted attributes that grow with the rows, and are stored
-    _may_choose_representatives: ClassVar[bool] = False  # whether n_representatives may be "auto"
     _fitted: Fitted
     n_features_in_: int
     scaling_: Scaling | None
@@ -310,10 +327,9 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
     def _check_graph_parameters(self) -> None:
         """Check the number of clusters and the parameters that define the graph of rows and representatives."""
         check_clusters(self.n_clusters)
-        others = ("auto",) if self._may_choose_representatives else ()
-        if self.n_representatives not in others:
+        if self.n_representatives != "auto":
             check_integer(
-                "n_representatives", self.n_representatives, least=1, most=MOST_REPRESENTATIVES, alternatives=others
+                "n_representatives", self.n_representatives, least=1, most=MOST_REPRESENTATIVES, alternatives=("auto",)
             )
         check_integer("n_neighbors", self.n_neighbors, least=1)
         if self.n_components not in ("auto", None):
@@ -328,7 +344,8 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         check_choice("selection", self.selection, ("hybrid", "random", "kmeans"))
         check_choice("neighbors", self.neighbors, ("auto", "approx", "exact"))
         check_choice("affinity", self.affinity, ("robust", "paper"))
-        check_choice("metric", self.metric, ("euclidean", "cosine"))
+        check_choice("missing", self.missing, ("error", "drop"))
+        check_choice("metric", self.metric, METRICS)
         check_number("regularization", self.regularization, least=0.0)
         check_jobs(self.n_jobs)
 
@@ -366,7 +383,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
 
     def _open_fitted(self, X: Any) -> Rows:
         """Return the row source of the rows that were fitted; raise ValueError if X holds other rows."""
-        rows = open_input(self, X, reset=False)
+        rows = open_input(self, X, reset=False, drop=True)
         state = self._fitted
         if rows.n_rows != state.n_rows:
             raise ValueError(f"X has {rows.n_rows} rows, but {state.n_rows} rows were fitted. Pass the same rows.")
@@ -402,7 +419,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         Returns
         -------
         ndarray of shape (n_samples,), int32, or a tuple of it and an ndarray of shape (n_samples,), float32
-            Cluster of each row, and the confidence in it.
+            Cluster of each row, and the confidence in it. For a DataArray of xarray, DataArrays with its coordinates.
         """
         check_is_fitted(self)
         rows = open_input(self, X, reset=False)
@@ -411,7 +428,50 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         types: Any = [np.int32, np.float32] if return_confidence else np.int32
         if outliers is not None:
             label = functools.partial(_label_inliers, label, model, self._outlier_threshold(outliers))
-        return self._map_rows(rows, label, types)
+        return like_rows(X, self._map_rows(rows, label, types))
+
+    def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Any:
+        """Cluster the rows of X and return their labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, table or frame of shape (n_samples, n_features)
+            Rows.
+        y : Ignored
+            Present for compatibility with scikit-learn.
+        **options : any
+            Further arguments of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int32
+            Cluster of each row, `labels_`. For a DataArray of xarray a DataArray with its coordinates.
+        """
+        return like_rows(X, super().fit_predict(X, y, **options))
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
+        """Compute the simplified silhouette of the labels that `predict` gives the rows of X, for model selection.
+
+        Distances are measured in the space of the model: scaled, normalised or projected, if the model does so. See
+        `ultraspec.metrics.silhouette`; it prefers round clusters, whereas n_clusters="auto" does not.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            Between -1 and 1; larger is better. 0 for a single cluster.
+        """
+        labels = np.asarray(self.predict(X))
+        if len(np.unique(labels[labels >= 0])) < 2:
+            return 0.0
+        rows = self._unseen(open_input(self, X, reset=False), self._fitted.preprocessor)
+        return silhouette(rows, labels, n_jobs=self.n_jobs)
 
     def _outlier_threshold(self, quantile: float) -> float:
         """Return the outlier score at a quantile of the fitted rows."""
@@ -467,7 +527,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         """Outlier scores of the fitted rows, see `outlier_score`."""
         self._check_has("outlier_scores_")
         if self._fitted.outlier_scores is not None:
-            return self._fitted.outlier_scores
+            return spread(self._fitted.outlier_scores, self._fitted.missing)
         return self._of_source("outlier_scores_", "outlier_score(X)", self._fitted.model.outlier_scores)
 
     @property
@@ -511,7 +571,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
 
         with ThreadEngine(self.n_jobs) as engine:
             edges.map(fill, engine)
-        return out
+        return spread(out, self._fitted.missing)
 
     def explain(self) -> str:
         """Say in one paragraph how many clusters there are and why, and what is plausible, doubtful or odd."""
@@ -522,7 +582,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         findings = Findings(
             n_clusters=partition.n_clusters,
             n_rows=state.n_rows,
-            sizes=np.bincount(labels) if isinstance(labels, np.ndarray) else None,
+            sizes=np.bincount(labels[labels >= 0]) if isinstance(labels, np.ndarray) else None,
             layers=state.layers,
             agreements=state.agreements,
         )
@@ -560,7 +620,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
 
     def _finish_fit(self, state: Fitted, rows: Rows, reporter: Reporter) -> None:
         """Set the state, with the fingerprint of the rows, and the profile of the fit."""
-        self._set_fitted(replace(state, fingerprint=self._fingerprint(rows, state)))
+        self._set_fitted(replace(state, fingerprint=self._fingerprint(rows, state), missing=missing_of(rows)))
         self.fit_profile_ = {name: dict(facts) for name, facts in reporter.profile.items()}
 
     @property
@@ -572,17 +632,21 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         """Return rows that may not have been fitted, checked and preprocessed as they are read."""
         return UnseenRows(rows, preprocessor, getattr(self, "feature_names_in_", None))
 
-    def _map_rows(self, rows: Rows, function: Callable[[Block], Any], dtype: Any, width: int | None = None) -> Any:
+    def _map_rows(
+        self, rows: Rows, function: Callable[[Block], Any], dtype: Any, width: int | None = None, *, every: bool = True
+    ) -> Any:
         """Apply `function` to preprocessed rows, block by block: it returns a value or `width` values per row.
 
         Return an array, or for rows on a cluster a Dask array that is computed when it is needed. If `dtype` is a list
-        of types, `function` returns a tuple of values, and the result is a tuple of arrays.
+        of types, `function` returns a tuple of values, and the result is a tuple of arrays. If `every`, rows that were
+        left out because values are missing have results, too: -1 or NaN.
         """
-        unseen = self._unseen(rows, self._fitted.preprocessor)
         if rows.remote:
-            from ultraspec.rows.dask import map_lazily  # needs Dask, which is optional
+            from ultraspec.rows.dask import all_rows, map_lazily  # needs Dask, which is optional
 
+            unseen, function = open_gappy(self, all_rows(rows) if every else rows, function)
             return map_lazily(unseen, function, dtype, width, type(self).__name__.lower())
+        unseen, function = open_gappy(self, rows, function)
         types = dtype if isinstance(dtype, list) else [dtype]
         shape = rows.n_rows if width is None else (rows.n_rows, width)
         arrays = [np.empty(shape, dtype=each) for each in types]
@@ -591,11 +655,15 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         def run(block: Block, span: Span) -> None:
             out[slice(*span)] = function(block)
 
-        with ThreadEngine(self.n_jobs) as engine:
+        names = getattr(self, "feature_names_in_", None)
+        with counting_not_finite(rows, self.n_jobs, names), ThreadEngine(self.n_jobs) as engine:
             engine.map_rows(unseen, run)
-        return tuple(arrays) if isinstance(dtype, list) else out
+        if every:
+            arrays = [spread(array, missing_of(rows)) for array in arrays]
+        return tuple(arrays) if isinstance(dtype, list) else arrays[0]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "drop"
         tags.transformer_tags.preserves_dtype = []  # the embedding is float32
         return tags

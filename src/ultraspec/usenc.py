@@ -21,7 +21,7 @@ from ultraspec.ensemble.consensus import Consensus, ConsensusMethod, Ensemble, w
 from ultraspec.ensemble.members import BASE_CLUSTERS, MemberOptions, base_labels, label_members
 from ultraspec.ensemble.methods import CONSENSUS_METHODS
 from ultraspec.ensemble.predict import EnsembleModel
-from ultraspec.rows import Rows, is_lazy
+from ultraspec.rows import Rows, is_lazy, missing_of, spread
 from ultraspec.spectral.choice import COARSE, sample_pool
 from ultraspec.spectral.layers import find_layers, warn_of_no_structure
 from ultraspec.spectral.options import PAPER_GRAPH, LabelOptions
@@ -66,11 +66,15 @@ class USENC(RowEstimator):
         How nearest representatives are searched for. "approx" searches from coarse to fine, as the paper does; "exact"
         compares all representatives. "auto" is exact up to 4,000 representatives (2,000 for up to eight features).
         Beyond, it compares those of the twelve nearest groups; for up to eight features it is "approx", and for few or
-        sparse rows it is exact.
+        sparse rows, or if these groups hold most representatives, it is exact.
     neighborhood_factor : int, default=10
         Size of the neighbourhood that the approximate search examines, as a multiple of `n_neighbors`.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        Distance between rows. "cosine" scales rows to unit length first; rows of zeros raise an error.
+    metric : {"euclidean", "cosine", "haversine"}, default="euclidean"
+        Distance between rows. "cosine" scales rows to unit length first; rows of zeros raise an error. "haversine" is
+        the distance on the globe between places: X has two columns, latitude and longitude in degrees.
+    missing : {"error", "drop"}, default="error"
+        What to do with rows that have missing values (NaN). "error" raises one that counts them; "drop" leaves them
+        out and labels them -1 (confidence and other numbers: NaN), in `fit` and for new rows.
     affinity : {"robust", "paper"}, default="robust"
         How edges and rows are weighted. "paper": the Gaussian affinity is as wide as the mean distance of rows to their
         representatives, and rows weigh as much as their degree. "robust": 0.7 times the median distance, which outliers
@@ -174,7 +178,6 @@ class USENC(RowEstimator):
     """
 
     _per_row = ("labels_", "base_labels_", "confidence_")
-    _may_choose_representatives = True
 
     def __init__(
         self,
@@ -190,6 +193,7 @@ class USENC(RowEstimator):
         neighbors: str = "auto",
         neighborhood_factor: int = 10,
         metric: str = "euclidean",
+        missing: str = "error",
         affinity: str = "robust",
         base_max_iter: int = 5,
         n_init: int = 3,
@@ -212,6 +216,7 @@ class USENC(RowEstimator):
         self.neighbors = neighbors
         self.neighborhood_factor = neighborhood_factor
         self.metric = metric
+        self.missing = missing
         self.affinity = affinity
         self.base_max_iter = base_max_iter
         self.n_init = n_init
@@ -418,6 +423,7 @@ class USENC(RowEstimator):
                 result = method.cut_at(nodes, str(discretize), engine)
         other.n_clusters = int(n_clusters)
         model = replace(self._model, partition=result.partition, majority=result.majority)
+        missing = state.missing if X is None else missing_of(source)
         source = source if source is not None and source.remote else None
         other._set_fitted(
             replace(
@@ -427,6 +433,7 @@ class USENC(RowEstimator):
                 consensus=method,
                 source=source,
                 agreements=result.agreements,
+                missing=missing,
             )
         )
         other._set_labels(result, source)
@@ -470,13 +477,13 @@ class USENC(RowEstimator):
         if rows.remote:
             model = self._model
             label = partial(label_members, model.models, dtype=model.label_type)
-            labels = self._map_rows(rows, label, model.label_type, len(model.models))
+            labels = self._map_rows(rows, label, model.label_type, len(model.models), every=False)
         self.base_labels_ = labels
 
     def _set_labels(self, result: Consensus, rows: Rows | None) -> None:
         """Set labels and confidence of the fitted rows, or if these are on a cluster, Dask arrays of them."""
-        self.labels_ = result.labels
-        self.confidence_ = result.confidence
+        self.labels_ = spread(result.labels, self._fitted.missing)
+        self.confidence_ = spread(result.confidence, self._fitted.missing)
         if rows is not None and rows.remote:
             self.labels_ = self._map_rows(rows, self._model.label, np.int32)
             if self._model.has_confidence:

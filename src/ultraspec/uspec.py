@@ -17,7 +17,7 @@ from ultraspec._estimator import Fitted, RowEstimator, all_or_nothing, row_confi
 from ultraspec._input import open_input
 from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.engines.threads import ThreadEngine, engine_for
-from ultraspec.rows import Rows, RowView, sample_indices, subset
+from ultraspec.rows import Rows, RowView, missing_of, sample_indices, spread, subset
 from ultraspec.spectral.choice import (
     Choice,
     Chosen,
@@ -43,6 +43,7 @@ from ultraspec.spectral.transfer_cut import (
     KEPT_VECTORS,
     Graph,
     Spectrum,
+    attach_fragments,
     reduce_graph,
     transfer_cut,
     warn_of_components,
@@ -90,11 +91,15 @@ class USPEC(RowEstimator):
         How nearest representatives are searched for. "approx" searches from coarse to fine, as the paper does; "exact"
         compares all representatives. "auto" is exact up to 4,000 representatives (2,000 for up to eight features).
         Beyond, it compares those of the twelve nearest groups; for up to eight features it is "approx", and for few or
-        sparse rows it is exact.
+        sparse rows, or if these groups hold most representatives, it is exact.
     neighborhood_factor : int, default=10
         Size of the neighbourhood that the approximate search examines, as a multiple of `n_neighbors`.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        Distance between rows. "cosine" scales rows to unit length first; rows of zeros raise an error.
+    metric : {"euclidean", "cosine", "haversine"}, default="euclidean"
+        Distance between rows. "cosine" scales rows to unit length first; rows of zeros raise an error. "haversine" is
+        the distance on the globe between places: X has two columns, latitude and longitude in degrees.
+    missing : {"error", "drop"}, default="error"
+        What to do with rows that have missing values (NaN). "error" raises one that counts them; "drop" leaves them
+        out and labels them -1 (confidence and other numbers: NaN), in `fit` and for new rows.
     affinity : {"robust", "paper"}, default="robust"
         How edges and rows are weighted. "paper": the Gaussian affinity is as wide as the mean distance of rows to their
         representatives, and rows weigh as much as their degree. "robust": 0.7 times the median distance, which outliers
@@ -203,8 +208,6 @@ class USPEC(RowEstimator):
     np.int32(1)
     """
 
-    _may_choose_representatives = True
-
     def __init__(
         self,
         n_clusters: int | Literal["auto"] = 8,
@@ -217,6 +220,7 @@ class USPEC(RowEstimator):
         neighbors: str = "auto",
         neighborhood_factor: int = 10,
         metric: str = "euclidean",
+        missing: str = "error",
         affinity: str = "robust",
         n_init: int = 3,
         max_iter: int = 100,
@@ -238,6 +242,7 @@ class USPEC(RowEstimator):
         self.neighbors = neighbors
         self.neighborhood_factor = neighborhood_factor
         self.metric = metric
+        self.missing = missing
         self.affinity = affinity
         self.n_init = n_init
         self.max_iter = max_iter
@@ -384,6 +389,7 @@ class USPEC(RowEstimator):
                 )
 
             with phase("eigenvectors"):  # section 3.1.3, the transfer cut
+                graph = attach_fragments(graph, index.representatives, options)
                 spectrum = engine.apply(transfer_cut, graph, n_vectors, options.regularization, index.representatives)
 
             with phase("labels"):  # section 3.1.3, discretisation
@@ -414,7 +420,7 @@ class USPEC(RowEstimator):
             outlier_scores=scores,
         )
         self._finish_fit(state, rows, engine.reporter)
-        self.labels_ = self._map_rows(rows, model.label, np.int32) if rows.remote else labels
+        self.labels_ = self._map_rows(rows, model.label, np.int32) if rows.remote else spread(labels, missing_of(rows))
         return self
 
     def _run_pilot(
@@ -574,12 +580,20 @@ class USPEC(RowEstimator):
                 )
             partition, labels = label_rows(edges, division.partition, engine)
         model = replace(model, partition=partition)
+        missing = state.missing if X is None else missing_of(rows)
         other._set_fitted(
-            replace(state, model=model, n_iter=division.n_iter, edges=edges, agreements=division.agreements)
+            replace(
+                state,
+                model=model,
+                n_iter=division.n_iter,
+                edges=edges,
+                agreements=division.agreements,
+                missing=missing,
+            )
         )
         if isinstance(rows, RowView) and rows.remote:
             labels = self._map_rows(rows.rows, other._fitted.model.label, np.int32)
-        other.labels_ = labels
+        other.labels_ = labels if rows is not None and rows.remote else spread(labels, missing)
         return other
 
     def _node_groups(self, model: Model, nodes: Sequence[int]) -> npt.NDArray[np.int32]:

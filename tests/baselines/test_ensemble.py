@@ -169,7 +169,7 @@ def test_sparse_rows_and_frames(name):
 def test_nan_and_infinity_are_refused_with_their_place(name, value):
     X = blobs()[0]
     X[777, 2] = value
-    with pytest.raises(ValueError, match=r"X contains .* in column 2, row 777\. Drop or impute"):
+    with pytest.raises(ValueError, match=r"X contains .* in column 2, row 777\..* Drop or impute"):
         make(name).fit(X)
 
 

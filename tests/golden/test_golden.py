@@ -11,11 +11,12 @@ change: moving code must change no value.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import json
 import os
 import platform
-import subprocess
 import sys
 from pathlib import Path
 
@@ -25,6 +26,7 @@ import scipy.sparse
 
 import ultraspec
 from ultraspec import USENC, USPEC, baselines, consensus, datasets, load, metrics, open_rows, save, tl
+from ultraspec.cli import main
 
 pytestmark = [
     pytest.mark.skipif(
@@ -636,14 +638,12 @@ KMEANS = f"{PAPER_OPTIONS} --discretize kmeans"
 
 def command(folder, *texts, code=0):
     """Run a command, words separated by blanks, in the folder; gives what is the same in its JSON in every run."""
-    done = subprocess.run(
-        [sys.executable, "-m", "ultraspec", *" ".join(texts).split(), "--json"],
-        capture_output=True, text=True, cwd=folder, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == code, done.stderr
+    out = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out):
+        assert main([*" ".join(texts).split(), "--json"]) == code
     if code:
-        return done.returncode
-    facts = json.loads(done.stdout)
+        return code
+    facts = json.loads(out.getvalue())
     if "sizes" in facts:
         facts["sizes"].sort(reverse=True)
     return {name: facts[name] for name in FACTS if name in facts}

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from tests.helpers.common import blobs
@@ -97,6 +98,17 @@ def test_arrays_of_other_kinds(path, tmp_path):
     for metadata in (None, {"format": "pt"}):
         save_file(network, path, metadata)
         refused(path, "a safetensors file, but not a model of ultraspec")
+
+
+def test_metadata_that_the_checksum_does_not_protect(saved):
+    with safe_open(saved, "numpy") as file:
+        metadata, arrays = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    save_file(arrays, saved, metadata)
+    load(saved)
+    save_file(arrays, saved, {**metadata, "note": "anything"})
+    refused(saved, "metadata has 'note', which does not belong there")
+    save_file(arrays, saved, {"ultraspec": '{"estimator": "other", ' + metadata["ultraspec"][1:]})
+    refused(saved, "a key is repeated")
 
 
 def test_places_without_a_file(tmp_path):
@@ -458,7 +470,7 @@ VOTE_CHANGES = {
     "centres too": (put("cluster_centers", np.zeros((4, 4), np.float32)), "has an array 'cluster_centers'"),
     "no groups": (drop("groups"), "discretize says 'auto', but it holds centres"),
     "numbers too": (put("cluster_numbers", np.arange(4, dtype=np.int32)), "has an array 'cluster_numbers'"),
-    "a tree too": (put("merges", np.zeros((39, 2), np.int64)), "its array 'heights' is missing"),
+    "a tree too": (put("merges", np.zeros((39, 2), np.int64)), "has an array 'merges'"),
 }
 
 
@@ -615,6 +627,7 @@ def probing():
     rows = blobs(3000, d=12)[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(neighbors, "EXACT_REPRESENTATIVES", 50)
+        patch.setattr(neighbors, "MOST_CANDIDATES", 1.0)
         model = USPEC(4, n_representatives=100, random_state=0).fit(rows)
     assert isinstance(model._fitted.model.index, ProbeIndex)
     return model, rows

@@ -135,6 +135,7 @@ def test_models_with_a_single_leaf_come_back(path):
 def test_models_with_a_sparse_graph_that_probe_come_back(path, monkeypatch, metric):
     monkeypatch.setattr(transfer_cut, "DENSE_REPRESENTATIVES", 50)
     monkeypatch.setattr(neighbors, "EXACT_REPRESENTATIVES", 50)
+    monkeypatch.setattr(neighbors, "MOST_CANDIDATES", 1.0)
     rows, y = blobs(3000, d=12)
     model = USPEC(4, n_representatives=100, metric=metric, random_state=0).fit(rows)
     assert isinstance(model._fitted.model.index, neighbors.ProbeIndex)
@@ -589,17 +590,20 @@ def test_writers_and_readers_at_once(model, saved):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs links and modes")
-def test_links_are_followed_and_modes_are_usual(model, tmp_path):
-    (tmp_path / "there").mkdir()
-    target, link = tmp_path / "there" / "model", tmp_path / "link"
+def test_links_are_replaced_and_modes_are_usual(model, tmp_path):
+    target, link = tmp_path / "model", tmp_path / "link"
     link.symlink_to(target)
+    with pytest.raises(FileExistsError, match="pass overwrite=True"):  # it may point to a file that comes later
+        save(model, link)
+    target.write_text("of another program")
     before = os.umask(0o027)
     try:
-        save(model, link)
+        save(model, link, overwrite=True)
     finally:
         os.umask(before)
-    assert link.is_symlink()
-    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert not link.is_symlink()
+    assert target.read_text() == "of another program"
+    assert stat.S_IMODE(link.stat().st_mode) == 0o640
     same(model, load(link), X)
 
 

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.cluster.hierarchy
 
 from tests.helpers.common import blobs
 from ultraspec import USPEC
-from ultraspec.cluster.linkage import Tree
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.spectral.discretize import DISCRETIZATIONS
 from ultraspec.spectral.model_checks import (
-    INDEX_ARRAYS,
-    SCALARS,
     InvalidModel,
     check_model_arrays,
     choice_prefixes,
@@ -28,8 +24,6 @@ from ultraspec.spectral.model_checks import (
     shown,
 )
 from ultraspec.spectral.neighbors import ProbeIndex
-from ultraspec.spectral.partition import VotePartition
-from ultraspec.spectral.transfer_cut import Spectrum
 
 N_ROWS, N_FEATURES = 300, 3
 
@@ -48,16 +42,10 @@ def models():
         probe = ProbeIndex.probe(index["representatives"], 3, np.random.default_rng(0), engine)
     # another index of as many representatives: what else the model holds need not know
     arrays["probing"] = {**index, **probe.arrays()}
-    # clusters that are a cut of a tree of the representatives
-    spectrum = Spectrum(index["eigenvalues"], index["vectors"], index["degrees"])
-    merges = scipy.cluster.hierarchy.average(index["representatives"])
-    tree = Tree(merges[:, :2].astype(np.int64), merges[:, 2], merges[:, 3])
-    cut = VotePartition(spectrum, tree.cut(4), 4, tree)
-    arrays["average"] = {**{name: index[name] for name in (*INDEX_ARRAYS, *SCALARS)}, **cut.arrays()}
     return arrays
 
 
-NAMES = [*DISCRETIZATIONS, "without judges", "probing", "average"]
+NAMES = [*DISCRETIZATIONS, "without judges", "probing"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,9 +89,6 @@ CHANGES = {
     "fewer numbers": ("numbered", "cluster_numbers", lambda a: a[1:].copy(), "does not number 4 clusters"),
     "groups out of range": ("linked", "groups", lambda a: a + np.int32(99), "give each of 30 representatives"),
     "an empty group": ("linked", "groups", lambda a: a + np.int32(1), "leaves one of 5 clusters without"),
-    "a short tree": ("average", "heights", lambda a: a[1:].copy(), "is not of a tree of 30 leaves"),
-    "a node merged twice": ("average", "merges", lambda a: changed(a, 1, a[0]), "merges is no tree"),
-    "a cycle": ("average", "merges", lambda a: changed(a, (0, 1), 30), "merges is no tree"),
     # the choice
     "no nodes": ("auto", "own.nodes", lambda a: None, "it has an array 'judge0.|it has an array 'own."),
     "fewer nodes": ("auto", "own.nodes", lambda a: a[1:].copy(), "own.nodes does not give each of 30"),
@@ -116,6 +101,7 @@ CHANGES = {
     "two seeds": ("auto", "own.seed", lambda a: np.repeat(a, 2), "own.seed is no seed"),
     "seeds of another type": ("auto", "own.seed", lambda a: a.astype(np.int32), "own.seed must be of type int64"),
     "no tree": ("auto", "own.linked.merges", lambda a: None, "'own.linked.merges' is missing"),
+    "a node merged twice": ("auto", "own.linked.merges", lambda a: changed(a, 1, a[0]), "merges is no tree"),
     "a short tree of a candidate": ("auto", "judge0.border.masses", lambda a: a[1:].copy(), "is not of a tree of"),
     "a cycle of a candidate": ("auto", "own.border.merges", lambda a: changed(a, (0, 0), 10**6), "merges is no tree"),
     "NaN heights": ("auto", "own.agreement.heights", lambda a: changed(a, 0, np.nan), "heights holds NaN"),
@@ -222,9 +208,9 @@ def test_integers_are_python_integers_in_a_range(value, valid):
     assert is_integer(value, 1, 5) == valid
 
 
-def test_tables_of_partitions(models):
+def test_tables_of_partitions():
     centers = {"eigenvalues", "vectors", "degrees", "cluster_centers"}
     assert set(partition_arrays("", {"cluster_centers": 1})) == centers
     assert set(partition_arrays("", {"cluster_centers": 1, "cluster_numbers": 1})) == {*centers, "cluster_numbers"}
     assert set(partition_arrays("a.", {"a.groups": 1})) == {"a.eigenvalues", "a.vectors", "a.degrees", "a.groups"}
-    assert {"merges", "heights", "masses"} < set(partition_arrays("", models["average"]))
+    assert "merges" not in partition_arrays("", {"groups": 1, "merges": 1})

@@ -13,7 +13,6 @@ from tests.helpers import oracle
 from tests.helpers.cases import SEEDS
 from tests.helpers.common import same_partition
 from tests.helpers.edges import dense, graphs, label, lifted, plain_spectrum, random_graph
-from ultraspec.cluster.linkage import agglomerate
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.partition import (
@@ -36,17 +35,15 @@ def center_partition(seed=0, n=200, k=5):
     return edges, CenterPartition(plain_spectrum(vectors), centers)
 
 
-def vote_partition(seed=0, n=200, k=3, with_tree=False):
+def vote_partition(seed=0, n=200, k=3):
     edges, vectors = random_graph(n, 30, 3, 4, np.random.default_rng(seed))
-    tree = agglomerate(lifted(edges, vectors)[:30] @ vectors.T.astype(float), similarity=True) if with_tree else None
     groups = (np.arange(30) % k).astype(np.int32)
-    return edges, VotePartition(plain_spectrum(vectors), groups, k, tree)
+    return edges, VotePartition(plain_spectrum(vectors), groups, k)
 
 
 PARTITIONS = {
     "centres": center_partition,
     "votes": vote_partition,
-    "votes with a tree": lambda: vote_partition(with_tree=True),
 }
 
 
@@ -153,8 +150,6 @@ def test_partitions_come_back_from_arrays(made):
     assert again.n_vectors == partition.n_vectors
     assert again.label(edges).tobytes() == partition.label(edges).tobytes()
     assert again.embed(edges).tobytes() == partition.embed(edges).tobytes()
-    if getattr(partition, "tree", None) is not None:
-        assert (again.tree.cut(7) == partition.tree.cut(7)).all()
     assert set(again.arrays()) == set(partition.arrays())
 
 

@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 
 from tests.helpers import oracle
 from tests.helpers.cases import SEEDS, Case, cases
+from tests.helpers.common import same_partition
 from tests.helpers.edges import connected, dense
+from ultraspec import USPEC
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows.interface import cut_span, even_runs
 from ultraspec.spectral import transfer_cut
 from ultraspec.spectral.edges import Edges
+from ultraspec.spectral.options import GraphOptions
 from ultraspec.spectral.transfer_cut import Graph
 
 TAUS = st.sampled_from([0.0, 1e-4, 1e-3, 1e-1])
@@ -248,3 +251,50 @@ def test_embedding(case, tau, engine):
         ours = transfer_cut.lift(edges, spectrum.vectors[:, :m])
         theirs = oracle.embedding(B, vectors[:, :m])
         np.testing.assert_allclose(ours @ ours.T, theirs @ theirs.T, atol=2e-3)
+
+
+# Fragments
+
+
+def blocks_graph(*sizes):
+    """Complete graphs of `sizes` nodes with edges of one, and their places on a line: 0, 1, 2 ..."""
+    W = scipy.linalg.block_diag(*(np.ones((size, size)) for size in sizes))
+    return Graph(W, np.ones(len(W))), np.arange(len(W), dtype=np.float32)[:, None]
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+def test_a_fragment_gets_an_edge_to_the_nearest_of_a_larger_component(form):
+    graph, R = blocks_graph(40, 2, 1, 60)
+    graph = Graph(form(graph.affinity), graph.counts)
+    before = scipy.sparse.csr_array(graph.affinity).toarray()
+    R[42] = 41.9  # nearer to the fragment of two nodes
+    found = transfer_cut.attach_fragments(graph, R, GraphOptions.of(USPEC()))
+    added = scipy.sparse.csr_array(found.affinity).toarray() - before
+    rows, columns = np.nonzero(np.triu(added))
+    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == [(39, 40), (41, 42)]
+    np.testing.assert_allclose(added, added.T)
+    assert added.max() == pytest.approx(transfer_cut.BRIDGE * 4)  # of the degrees of two nodes, one step away
+    assert (scipy.sparse.csr_array(graph.affinity).toarray() == before).all()
+
+
+def test_edges_next_to_nothing_connect_nothing():
+    graph, R = blocks_graph(50, 50, 1)
+    graph.affinity[10, 100] = graph.affinity[100, 10] = 1e-6
+    added = transfer_cut.attach_fragments(graph, R, GraphOptions.of(USPEC())).affinity - graph.affinity
+    assert added[99, 100] > 0
+
+
+def test_equal_components_and_the_paper_have_no_fragments():
+    graph, R = blocks_graph(5, 5, 5, 5)
+    assert transfer_cut.attach_fragments(graph, R, GraphOptions.of(USPEC())) is graph
+    graph, R = blocks_graph(500, 1)
+    assert transfer_cut.attach_fragments(graph, R, GraphOptions.of(USPEC.paper(2))) is graph
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_at_the_edge_of_a_far_cluster_stay_with_it(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(5, size=3000)
+    X = 60.0 * np.column_stack([y, y % 2]) + rng.normal(size=(3000, 2))
+    labels = USPEC(5, random_state=seed).fit_predict(X)
+    assert same_partition(y, labels)

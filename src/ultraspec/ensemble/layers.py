@@ -48,9 +48,8 @@ def find_consensus_layers(micro: Microclusters, rng: np.random.Generator, engine
 
     def compare(k: int) -> Agreement:
         labels = [without_crumbs(tree.cut(k)[leaves]) for tree, leaves in trees]
-        pairs = list(zip(labels[::2], labels[1::2], strict=True))
-        n_clusters = np.mean([np.count_nonzero(np.bincount(each)) for each in labels])
-        return Agreement(float(np.mean([likeness(a, b) for a, b in pairs])), float(n_clusters))
+        likenesses = [likeness(a, b) for (a, _), (b, _) in zip(labels[::2], labels[1::2], strict=True)]
+        return Agreement(float(np.mean(likenesses)), float(np.mean([number for _, number in labels])))
 
     return layers_of(compare_numbers(compare, most, engine))
 

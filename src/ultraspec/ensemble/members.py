@@ -29,7 +29,7 @@ from ultraspec.spectral.neighbors import RepresentativeIndex, build_index
 from ultraspec.spectral.options import GraphOptions
 from ultraspec.spectral.partition import CenterPartition, label_all
 from ultraspec.spectral.representatives import count_representatives, select_representatives
-from ultraspec.spectral.transfer_cut import Graph, Spectrum, reduce_graph, transfer_cut
+from ultraspec.spectral.transfer_cut import Graph, Spectrum, attach_fragments, reduce_graph, transfer_cut
 from ultraspec.storage.checkpoint import Arrays, Checkpoint, NoCheckpoint
 from ultraspec.storage.spool import as_array, matrix_columns
 
@@ -260,6 +260,7 @@ def build_graph(
     with phase("graph"):
         graph = reduce_graph(*exact_edges(edges, rows, index, engine), len(R), engine, options.row_power)
     with phase("eigenvectors"):
+        graph = attach_fragments(graph, index.representatives, options)
         spectrum = engine.apply(transfer_cut, graph, n_vectors, options.regularization, index.representatives)
     return index, edges, graph, spectrum
 

@@ -36,7 +36,7 @@ from ultraspec.spectral.model_checks import (
     shown,
 )
 from ultraspec.spectral.outliers import QUANTILES
-from ultraspec.spectral.preprocess import LARGEST, LEAST_SCALE
+from ultraspec.spectral.preprocess import LARGEST, LEAST_SCALE, METRICS
 
 HEADER = {"format", "version", "library", "estimator", "parameters", "facts"}
 COMMON = {"n_rows", "n_features", "feature_names", "n_iter", "labels_seed", "metric", "scale", "layers", "agreements"}
@@ -80,7 +80,7 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
     require(array_rules(arrays, _array_table(arrays, list(members), is_ensemble=is_ensemble)))
     require(_file_rules(facts, arrays))
     for prefix, scalars in members.items():
-        n_prepared = arrays["basis"].shape[1] if "basis" in arrays else facts["n_features"]
+        n_prepared = arrays["basis"].shape[1] if "basis" in arrays else len(arrays["offset"])
         require(index_rules(prefix, arrays, n_prepared))
         require(scalar_rules(prefix, scalars, arrays))
         require(_range_rules(prefix, arrays, facts["scale"]))
@@ -201,16 +201,18 @@ def _array_table(arrays: Arrays, prefixes: list[str], *, is_ensemble: bool) -> d
 def _file_rules(facts: Header, arrays: Arrays) -> Rules:
     """Require a valid metric, offset, scale and scaling."""
     metric, scale, d = facts["metric"], facts["scale"], facts["n_features"]
-    yield metric in ("euclidean", "cosine"), f"its metric is unknown: {shown(metric)}."
+    yield metric in METRICS, f"its metric is unknown: {shown(metric)}."
     power = type(scale) is float and LEAST_SCALE <= scale < math.inf and math.frexp(scale)[0] == 0.5
     yield power, f"scale must be a power of two, got {shown(scale)}."
     yield (
         metric != "cosine" or (scale == 1.0 and not arrays["offset"].any()),
         "under the cosine metric rows are neither moved nor scaled, but its offset or scale say so.",
     )
-    for name in (*OFFSET, *SCALING):
+    yield metric != "haversine" or d == 2, f"the haversine metric needs 2 features, but it has {d}."
+    expected = dict.fromkeys((*OFFSET, *SCALING), d) | ({"offset": 3} if metric == "haversine" else {})
+    for name, number in expected.items():
         if name in arrays:
-            yield len(arrays[name]) == d, f"its array {name} has {len(arrays[name])} entries for {d} features."
+            yield len(arrays[name]) == number, f"its array {name} has {len(arrays[name])} entries for {d} features."
     if "basis" in arrays:
         basis, center = arrays["basis"], arrays["center"]
         fits = basis.shape[0] == d and 1 <= basis.shape[1] == len(center) < d

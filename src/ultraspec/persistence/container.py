@@ -108,6 +108,7 @@ def decode(path: Path) -> tuple[Header, Arrays]:
         with safe_open(path, framework="numpy") as file:
             header = _parse(file.metadata())
             _check_version(header)
+            _check_metadata(file.metadata())
             arrays = {name: _read(file, name) for name in sorted(file.keys())}
     except SafetensorError as error:
         raise InvalidModel(f"not a model file, or a damaged one ({error}).{_hint(path)}") from error
@@ -158,12 +159,27 @@ def _parse(metadata: Mapping[str, str] | None) -> Header:
     if len(text) > MOST_HEADER:
         raise InvalidModel(f"its header has {len(text):,} characters, more than {MOST_HEADER:,}.")
     try:
-        header = json.loads(text, parse_constant=_refuse_constant)
+        header = json.loads(text, object_pairs_hook=_refuse_repeated, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise InvalidModel(f"its header cannot be read ({error}).") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise InvalidModel(f"its header does not say {FORMAT!r}.")
     return header
+
+
+def _check_metadata(metadata: Mapping[str, str]) -> None:
+    """Raise InvalidModel if there is more than the header, which the checksum would not protect."""
+    extra = sorted(set(metadata) - {KEY})
+    if extra:
+        raise InvalidModel(f"its metadata has {shown(extra[0])}, which does not belong there and has no checksum.")
+
+
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a JSON object; raise ValueError if a key is repeated, as the checksum covers only the last value."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is repeated")
+    return found
 
 
 def _refuse_constant(name: str) -> Any:

@@ -22,7 +22,7 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral.preprocess import Preprocessor, prepare_rows
 from ultraspec.storage.atomic import write_atomically
-from ultraspec.storage.folders import lock_file
+from ultraspec.storage.locks import lock_file
 from ultraspec.storage.spool import as_array
 
 MANY_ROWS = 30_000  # above, members are written in batches: what a run made before its limit serves the next run

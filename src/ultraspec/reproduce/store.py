@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from ultraspec.reproduce.declarations import Run, canonical_json
-from ultraspec.storage.folders import lock_file
+from ultraspec.storage.locks import lock_file
 
 Record = dict[str, Any]
 

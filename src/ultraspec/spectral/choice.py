@@ -32,7 +32,7 @@ from ultraspec.spectral.edges import Edges, connect, new_edges
 from ultraspec.spectral.neighbors import RepresentativeIndex, build_index
 from ultraspec.spectral.options import GraphOptions
 from ultraspec.spectral.representatives import count_representatives, select_representatives
-from ultraspec.spectral.transfer_cut import KEPT_VECTORS, Graph, Spectrum, reduce_graph, transfer_cut
+from ultraspec.spectral.transfer_cut import KEPT_VECTORS, Graph, Spectrum, attach_fragments, reduce_graph, transfer_cut
 
 POOL_ROWS = 50_000  # sampled rows that judging graphs are built from
 COMMON_ROWS = 6_000  # of them, on which clusterings are compared
@@ -89,6 +89,7 @@ class SmallGraph:
         edges = connect(rows, index, engine, affinity=options.affinity, warn=False)  # numbers of rows are of a sample
         assert isinstance(edges, Edges)
         graph = reduce_graph(edges, rows, len(R), engine, options.row_power)
+        graph = attach_fragments(graph, index.representatives, options)
         spectrum = transfer_cut(graph, n_vectors, options.regularization, index.representatives, engine)
         return cls(index, edges.sigma, graph, spectrum, edges)
 
@@ -339,24 +340,37 @@ def run_pilot(
     p = coarse_representatives(pool.n_rows, n_clusters, options)
     seeds = seed.spawn(1 + n_judges + FURTHER_JUDGES)
     common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, np.random.default_rng(seeds[0])))
-    alone = engine.within(MemberReporter(engine.reporter), alone=True)  # graphs are counted, not their passes
-
-    def build(chance: np.random.SeedSequence) -> Judge:
-        graph = SmallGraph.build(pool, p, n_vectors_for(n_clusters), options, chance, alone)
-        number = int(chance.generate_state(1)[0])
-        hierarchy = build_hierarchy(graph.graph, graph.spectrum, n_clusters, JUDGE_LABELINGS, number, alone)
-        return Judge(hierarchy, new_edges(common, graph.index, graph.sigma), graph.index)
-
     if panel is None:
-        judges = engine.map(build, seeds[1 : n_judges + 1])
+        judges = build_judges(pool, common, p, n_clusters, options, seeds[1 : n_judges + 1], engine)
     else:
         judges, common = panel
     consent = agreement_of_judges(judges, n_clusters, engine)
     if consent < IN_DISPUTE and panel is None:
-        judges += engine.map(build, seeds[n_judges + 1 :])
+        judges += build_judges(pool, common, p, n_clusters, options, seeds[n_judges + 1 :], engine)
     may_be_finer = pool.n_features > FEW_FEATURES and consent < IN_AGREEMENT
     p = fine_representatives(judges, p, n_rows, n_clusters, options, may_be_finer=may_be_finer)
     return Pilot(p, judges, common)
+
+
+def build_judges(
+    pool: Rows,
+    common: Any,
+    p: int,
+    n_clusters: int,
+    options: GraphOptions,
+    seeds: Sequence[np.random.SeedSequence],
+    engine: ThreadEngine,
+) -> list[Judge]:
+    """Build a graph of the same rows for each seed, with `p` representatives; `common` rows are labelled by it."""
+    alone = engine.within(MemberReporter(engine.reporter), alone=True)  # graphs are counted, not their passes
+
+    def build(seed: np.random.SeedSequence) -> Judge:
+        graph = SmallGraph.build(pool, p, n_vectors_for(n_clusters), options, seed, alone)
+        number = int(seed.generate_state(1)[0])
+        hierarchy = build_hierarchy(graph.graph, graph.spectrum, n_clusters, JUDGE_LABELINGS, number, alone)
+        return Judge(hierarchy, new_edges(common, graph.index, graph.sigma), graph.index)
+
+    return engine.map(build, seeds)
 
 
 def coarse_representatives(n_rows: int, n_clusters: int, options: GraphOptions) -> int:

@@ -7,7 +7,7 @@ of a graph that exists already.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -27,6 +27,7 @@ MOST_WIDENED = 1.25  # factor by which a few distant rows may widen sigma; score
 LEAST_OTHER_ROWS = 100  # among fewer rows, one is a notable share in any case
 MEDIAN_ROWS = 2**14  # rows whose distances give the median
 GRAPH_VALUES = 2**25  # values of the rows that a graph is built from if not all are searched exactly, at most
+BATCHES_PER_THREAD = 4  # at least: threads should end at about the same time
 MEDIAN_FACTOR = 0.7  # sigma in units of the median distance
 
 Floats = npt.NDArray[np.float64]
@@ -277,23 +278,45 @@ def _squares(index: RepresentativeIndex, block: Block) -> npt.NDArray[np.float32
 def _search(
     rows: Rows, index: RepresentativeIndex, engine: ThreadEngine, edges: Edges | None, ids: Spool | None, *, warn: bool
 ) -> float:
-    """Search the nearest representatives of all rows, store them if asked to, and return the mean distance."""
+    """Search the nearest representatives of all rows, store them if asked to, and return the mean distance.
+
+    Several blocks are searched at once where that is faster. Sums are of single blocks, so they do not change.
+    """
     n, K = rows.n_rows, index.n_neighbors
 
-    def search(block: Block, span: Span) -> tuple[float, float, int]:
-        part = edges[slice(*span)] if edges is not None else Edges.empty(span[1] - span[0], K)
+    def search(block: Block, spans: Sequence[Span]) -> list[tuple[float, float, int]]:
+        first, last = spans[0][0], spans[-1][1]
+        part = edges[first:last] if edges is not None else Edges.empty(last - first, K)
         index.query_into(block, part.ids, part.weights)
         if ids is not None:
-            ids[span[0] * K : span[1] * K] = part.ids.reshape(-1)
-        farthest = int(part.weights[:, -1].argmax())
-        far_sum = float(np.sqrt(part.weights[farthest]).sum(dtype=np.float64))
-        return float(np.sqrt(part.weights).sum(dtype=np.float64)), far_sum, span[0] + farthest
+            ids[first * K : last * K] = part.ids.reshape(-1)
+        return [_sum_up(part.weights[low - first : high - first], low) for low, high in spans]
 
-    results = engine.map_rows(rows, search)
+    if rows.remote:
+        parts = engine.map_rows(rows, lambda block, span: search(block, [span]))
+    else:
+        batches = _batches(rows, index, engine.n_jobs)
+        parts = engine.map(lambda spans: search(rows.read(spans[0][0], spans[-1][1]), spans), batches)
+    results = [result for part in parts for result in part]
     sigma = sum(total for total, _, _ in results) / (n * K) or 1.0
     if warn:
         _warn_of_distant_rows([farthest for _, *farthest in results], sigma, n, K)
     return sigma
+
+
+def _sum_up(sq: npt.NDArray[np.float32], first_row: int) -> tuple[float, float, int]:
+    """Return the sum of the distances of a block, that of its farthest row, and the number of this row."""
+    farthest = int(sq[:, -1].argmax())
+    far_sum = float(np.sqrt(sq[farthest]).sum(dtype=np.float64))
+    return float(np.sqrt(sq).sum(dtype=np.float64)), far_sum, first_row + farthest
+
+
+def _batches(rows: Rows, index: RepresentativeIndex, n_jobs: int) -> list[list[Span]]:
+    """Divide the blocks of rows into batches of consecutive ones that are searched at once, enough for all threads."""
+    blocks = rows.blocks()
+    most = 1 if rows.sparse else index.batch_rows // max(1, rows.block_rows)
+    step = max(1, min(most, len(blocks) // (BATCHES_PER_THREAD * n_jobs)))
+    return [blocks[low : low + step] for low in range(0, len(blocks), step)]
 
 
 def _warn_of_distant_rows(farthest: list[Any], sigma: float, n: int, K: int) -> None:

@@ -121,7 +121,7 @@ def _touching(findings: Findings) -> str:
         return "No two clusters touch."
     order = np.argsort(-upper[tuple(pairs.T)], kind="stable")
     named = [f"{a} and {b}" for a, b in pairs[order][:MOST_NAMED].tolist()]
-    more = f"; other pairs: {len(pairs) - MOST_NAMED}" if len(pairs) > MOST_NAMED else ""
+    more = f"; and {len(pairs) - MOST_NAMED} other pairs" if len(pairs) > MOST_NAMED else ""
     return f"These touch: {'; '.join(named)}{more}."
 
 

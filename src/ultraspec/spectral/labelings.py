@@ -105,18 +105,15 @@ def _weighted_kmeans(
     """
     centers = centers.copy()
     labels = np.full(len(X), -1, dtype=np.int32)
-    before = labels.copy()
+    products = np.empty((len(X), len(centers)), dtype=np.float32)
+    bits = products.view(np.int32)
+    sums = np.empty_like(centers)
+    counts = np.empty(len(centers), dtype=np.float32)
     for _ in range(max_iter):
-        products = X @ centers.T
+        np.matmul(X, centers.T, out=products)
         half_norms = 0.5 * np.einsum("ij,ij->i", centers, centers)
-        sums = np.zeros_like(centers)
-        counts = np.zeros(len(centers), dtype=np.float32)
-        kernels.assign_rough(X, weights, products, products.view(np.int32), half_norms, labels, sums, counts)
-        if (labels == before).all():
+        if not kernels.rough_step(X, weights, products, bits, half_norms, labels, sums, counts, centers):
             break
-        before[:] = labels
-        used = counts > 0
-        centers[used] = sums[used] / counts[used, None]
         if spherical:
             centers /= np.maximum(np.sqrt(np.einsum("ij,ij->i", centers, centers)), np.float32(1e-10))[:, None]
     difference = X - centers[labels]

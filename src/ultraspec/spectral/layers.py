@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ultraspec._checks import warn_user
+from ultraspec._kernels import agreement as kernels
 from ultraspec.cluster.points import Labels
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
@@ -33,8 +34,9 @@ LEAST = 60  # representatives of a half, if it has as many rows
 LEAST_HALF = 3  # rows
 FEW_ROWS = 2000  # up to this number of rows, a half is divided at a second level: clusters may be small
 MANY = 0.3  # share of the next level from which on clusters are compared at that level, too
-SPLITS = 2  # times that the rows are divided into halves
-MORE_SPLITS = 4  # the same for few rows
+SPLITS = 2  # times that the rows are divided into halves, at most
+MORE_SPLITS = 4  # times that few rows are
+CLEAR = 0.97  # agreement from which on one time is enough
 EVERY = 60  # up to this number of clusters, every number is compared; beyond, in steps of 2 %, and then near the best
 LEAST_ROWS = 4  # common rows of a cluster; smaller ones, which outliers form, join the largest
 LEAST_ROW_SHARE = 1e-3  # the same as a share of the common rows
@@ -100,17 +102,16 @@ def find_layers(
     n = pool.n_rows // 2
     if n < LEAST_HALF:
         return [Layer(1, 0.0)], None
+    is_few = n <= FEW_ROWS
     best = NO_AGREEMENT
     found = 1
     agreements: dict[int, Agreement] = {}
     for level, level_seed in zip(LEVELS, seed.spawn(len(LEVELS)), strict=True):
         is_first = level == LEVELS[0]
-        is_few = n <= FEW_ROWS
         may_be_more = found > MANY * level or (found == 1 and level == LEVELS[2] and not is_few)
         if not (is_first or may_be_more or (is_few and level == LEVELS[1])):
             continue
-        panel = build_panel(pool, level, options, level_seed, engine)
-        values = compare_halves(panel.judges, FARTHEST * level, engine)
+        panel, values = compare_at(pool, level, options, level_seed, engine)
         for k, value in values.items():
             agreements[k] = max(agreements.get(k, value), value)
         if is_first or max(values.values(), default=NO_AGREEMENT) > best:
@@ -144,10 +145,12 @@ def warn_of_no_structure(layers: Sequence[Layer], compared: str = "graphs of dis
         )
 
 
-def build_panel(
+def compare_at(
     pool: Rows, level: int, options: GraphOptions, seed: np.random.SeedSequence, engine: ThreadEngine
-) -> Panel:
-    """Divide the rows into halves, several times, and build a graph and its trees for each half.
+) -> tuple[Panel, dict[int, Agreement]]:
+    """Divide the rows into halves, build a graph and its trees for each half, and compare the trees.
+
+    Unless the halves are in clear agreement, many rows are divided again; few rows are divided several times anyway.
 
     Parameters
     ----------
@@ -161,6 +164,13 @@ def build_panel(
         Seed of the random numbers.
     engine : ThreadEngine
         Builds the graphs.
+
+    Returns
+    -------
+    Panel
+        The graphs, two for each time that the rows were divided.
+    dict of int to Agreement
+        Agreement of two halves, by number of clusters.
     """
     n = pool.n_rows // 2
     splits = SPLITS if n > FEW_ROWS else MORE_SPLITS
@@ -182,7 +192,14 @@ def build_panel(
         hierarchy = build_hierarchy(graph.graph, graph.spectrum, level, JUDGE_LABELINGS, number, alone)
         return Judge(hierarchy, new_edges(common, graph.index, graph.sigma), graph.index)
 
-    return Panel(engine.map(build, list(zip(halves, seeds, strict=True))), common)
+    tasks = list(zip(halves, seeds, strict=True))
+    enough = 2 if n > FEW_ROWS else len(tasks)
+    judges = engine.map(build, tasks[:enough])
+    values = compare_halves(judges, FARTHEST * level, engine)
+    if enough < len(tasks) and max(values.values(), default=NO_AGREEMENT).likeness < CLEAR:
+        judges += engine.map(build, tasks[enough:])
+        values = compare_halves(judges, FARTHEST * level, engine)
+    return Panel(judges, common), values
 
 
 def compare_halves(judges: Sequence[Judge], most: int, engine: ThreadEngine) -> dict[int, Agreement]:
@@ -191,13 +208,13 @@ def compare_halves(judges: Sequence[Judge], most: int, engine: ThreadEngine) -> 
     Each tree of one half is compared with each tree of the other; `most` is the largest number of clusters.
     """
 
-    def label(judge: Judge, tree: str, k: int) -> Labels:
+    def label(judge: Judge, tree: str, k: int) -> tuple[Labels, int]:
         return without_crumbs(judge.label(judge.hierarchy.trees[tree].cut(k)[judge.hierarchy.nodes]))
 
     def compare(k: int) -> Agreement:
         labels = [[label(judge, tree, k) for tree in TREES] for judge in judges]
-        pairs = [(a, b) for t in range(0, len(judges), 2) for a in labels[t] for b in labels[t + 1]]
-        n_clusters = [np.count_nonzero(np.bincount(each)) for trees in labels for each in trees]
+        pairs = [(a, b) for t in range(0, len(judges), 2) for a, _ in labels[t] for b, _ in labels[t + 1]]
+        n_clusters = [number for trees in labels for _, number in trees]
         return Agreement(float(np.mean([likeness(a, b) for a, b in pairs])), float(np.mean(n_clusters)))
 
     return compare_numbers(compare, min(most, *(judge.hierarchy.n_nodes for judge in judges)), engine)
@@ -216,11 +233,11 @@ def compare_numbers(compare: Callable[[int], Agreement], most: int, engine: Thre
     return agreements
 
 
-def without_crumbs(labels: Labels) -> Labels:
-    """Return labels in which clusters of very few rows have joined the largest one."""
-    sizes = np.bincount(labels)
-    crumbs = sizes < max(LEAST_ROWS, LEAST_ROW_SHARE * len(labels))
-    return np.where(crumbs[labels], np.int32(sizes.argmax()), labels)
+def without_crumbs(labels: Labels) -> tuple[Labels, int]:
+    """Return labels in which clusters of very few rows have joined the largest one, and the number of clusters left."""
+    joined = labels.copy()
+    least = max(LEAST_ROWS, LEAST_ROW_SHARE * len(labels))
+    return joined, int(kernels.join_small_clusters(joined, int(labels.max()) + 1, least))
 
 
 def likeness(labels: Labels, others: Labels) -> float:
@@ -228,17 +245,4 @@ def likeness(labels: Labels, others: Labels) -> float:
 
     The first looks at rows, the second at clusters: it notices if one of many clusters is split or merged.
     """
-    k = int(others.max()) + 1
-    counts = np.bincount(labels.astype(np.int64) * k + others, minlength=(int(labels.max()) + 1) * k)
-    table: Floats = counts.reshape(-1, k).astype(np.float64)
-    rows = table.sum(axis=1)
-    columns = table.sum(axis=0)
-    n = rows.sum()
-    together = (table * (table - 1)).sum()
-    in_rows = (rows * (rows - 1)).sum()
-    in_columns = (columns * (columns - 1)).sum()
-    by_chance = in_rows * in_columns / max(n * (n - 1), 1.0)
-    scale = (in_rows + in_columns) / 2 - by_chance
-    rand = (together - by_chance) / scale if scale > 0 else 0.0  # a single cluster tells nothing
-    jaccard = table / np.maximum(rows[:, None] + columns - table, 1.0)
-    return float(rand * (jaccard.max(axis=1)[rows > 0].mean() + jaccard.max(axis=0)[columns > 0].mean()) / 2)
+    return float(kernels.likeness(labels, others, int(labels.max()) + 1, int(others.max()) + 1))

@@ -107,7 +107,6 @@ def partition_arrays(prefix: str, arrays: Arrays) -> dict[str, tuple[type, int]]
         table |= NUMBER_ARRAYS
     if prefix + "groups" in arrays:
         table = {**SPECTRUM_ARRAYS, **VOTE_ARRAYS}
-        table |= TREE_ARRAYS if prefix + "merges" in arrays else {}
         table |= TRUST_ARRAYS if prefix + "trust" in arrays else {}
     return {prefix + name: entry for name, entry in table.items()}
 
@@ -242,8 +241,6 @@ def _vote_rules(prefix: str, arrays: Arrays, n_points: int, n_rows: int) -> Rule
     k = int(groups.max()) + 1
     used = k <= n_rows and np.bincount(groups).min() > 0
     yield bool(used), f"its array {prefix}groups leaves one of {k} clusters without representatives or rows."
-    if prefix + "merges" in arrays:
-        yield from _tree_rules(prefix, arrays, n_points)
     if prefix + "trust" in arrays:
         trust = arrays[prefix + "trust"]
         valid = len(trust) == n_points and trust.min() >= 0 and trust.max() <= 1

@@ -18,7 +18,6 @@ from sklearn.exceptions import ConvergenceWarning
 from ultraspec._checks import warn_user
 from ultraspec._kernels import kmeans as kernels
 from ultraspec._kernels.agreement import vote, vote_shares, vote_trust
-from ultraspec.cluster.linkage import Tree
 from ultraspec.cluster.points import Centers, Labels
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Span
@@ -155,8 +154,6 @@ class VotePartition(Partition):
         Cluster of each representative.
     n_groups : int
         Number of clusters.
-    tree : Tree or None
-        Tree of the representatives, if the clusters are a cut of one.
     trust : ndarray of shape (p,), float32, or None
         How far other graphs keep each representative with its cluster, if there are other graphs.
     """
@@ -164,7 +161,6 @@ class VotePartition(Partition):
     spectrum: Spectrum
     groups: Labels
     n_groups: int
-    tree: Tree | None = None
     trust: npt.NDArray[np.float32] | None = None
 
     @property
@@ -228,8 +224,6 @@ class VotePartition(Partition):
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state as arrays, for files."""
         arrays = {**super().arrays(), "groups": self.groups}
-        if self.tree is not None:
-            arrays |= {"merges": self.tree.merges, "heights": self.tree.heights, "masses": self.tree.sizes}
         return arrays if self.trust is None else {**arrays, "trust": self.trust}
 
 
@@ -238,8 +232,7 @@ def partition_from_arrays(arrays: dict[str, npt.NDArray[Any]]) -> Partition:
     spectrum = Spectrum(arrays["eigenvalues"], arrays["vectors"], arrays["degrees"])
     if "cluster_centers" in arrays:
         return CenterPartition(spectrum, arrays["cluster_centers"], arrays.get("cluster_numbers"))
-    tree = Tree(arrays["merges"], arrays["heights"], arrays["masses"]) if "merges" in arrays else None
-    return VotePartition(spectrum, arrays["groups"], int(arrays["groups"].max()) + 1, tree, arrays.get("trust"))
+    return VotePartition(spectrum, arrays["groups"], int(arrays["groups"].max()) + 1, arrays.get("trust"))
 
 
 def score_table(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Centers, Centers]:

@@ -3,12 +3,14 @@
 Distances are computed in float32, but never on raw values. Before the cast, an offset per column is subtracted in
 float64 and all values are divided by one power of two. So coordinates near 1e8 keep their differences, and 1e30 or
 1e-30 neither overflow nor vanish when squared. A common factor changes no result. Under the cosine metric rows are
-scaled to unit length instead.
+scaled to unit length instead. Under the haversine metric, latitude and longitude become a point of the unit sphere
+first: the straight line between two points is longer if and only if the great circle is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -16,12 +18,33 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from ultraspec._checks import warn_user
 from ultraspec._kernels.projection import project_rows, project_sparse_rows
+from ultraspec.engines.finite import find_not_finite
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import ArrayRows, Block, Rows, RowView, Span, ValuesTooLarge, ZeroRow, check_finite, sample_indices
+from ultraspec.rows import (
+    LEAST_IDS,
+    ArrayRows,
+    Block,
+    IdColumn,
+    InvalidPlaces,
+    RadiansGuessed,
+    Rows,
+    RowView,
+    Span,
+    ValuesTooLarge,
+    ZeroRow,
+    check_finite,
+    has_missing,
+    is_increasing,
+    sample_indices,
+    spread_block,
+)
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
+Ends = dict[int, tuple[float, float]]  # first and last value of columns, by number
 
+METRICS = ("euclidean", "cosine", "haversine")
 COMPONENTS = 50  # "auto" projects rows with more features on this number of principal components
 COMPONENT_ROWS = 10_000  # sampled rows that components are computed from
 COMPONENT_VALUES = 2**25  # values of that sample, at most
@@ -31,6 +54,7 @@ PREPARED_BYTES = 2**28  # rows whose float32 form is no larger may be preprocess
 LARGEST = 2.0**50  # scaled coordinate: its square, summed over features, stays far below the float32 maximum
 LONGEST_ROW = 2.0**62  # projected row
 LARGEST_RAW = 1e306  # raw value
+PROBED_ROWS = 16  # of a block, that show whether a column may hold ids
 LEAST_SCALE = 2.0**-1000  # one over a smaller scale would be infinite
 
 
@@ -41,8 +65,8 @@ class Preprocessor:
     Attributes
     ----------
     metric : str
-        "euclidean" or "cosine".
-    offset : ndarray of shape (n_features,), float64
+        One of `METRICS`.
+    offset : ndarray of shape (n_features,), or (3,) under haversine, float64
         Subtracted from every row; zero for sparse data, which must stay sparse, and under cosine.
     scale : float
         A power of two that divides every value.
@@ -71,7 +95,7 @@ class Preprocessor:
     ) -> Preprocessor:
         """Fit offset and scale, and principal components unless `n_components` is None, see `_fit_scale`."""
         plain = cls._fit_scale(rows, metric, rng, engine, names, numbers)
-        if n_components is None:
+        if n_components is None or metric == "haversine":
             return plain
         q = COMPONENTS if n_components == "auto" else n_components
         if rows.n_features <= q or rows.n_rows <= q:
@@ -91,36 +115,44 @@ class Preprocessor:
         names: Sequence[str] | None,
         numbers: Numbers | None,
     ) -> Preprocessor:
-        """Check all rows for NaN and infinity in one pass, and choose offset and scale.
+        """Check all rows for NaN, infinity and ids in one pass, and choose offset and scale.
 
         The offset is the median of a column over a sample of rows: one huge outlier must not cost all other rows their
         digits. The scale brings the typical deviation near one. `names` of features and `numbers` of rows are for
         error messages.
         """
         zero = np.zeros(rows.n_features)
-        numbers = range(rows.n_rows) if numbers is None else numbers
 
-        def extremes(raw: Block, span: Span) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        def extremes(raw: Block, _: Span) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], Ends]:
             if scipy.sparse.issparse(raw):
-                check_finite(raw, numbers[slice(*span)], names)
                 largest = np.array([np.abs(raw.data).max(initial=0)], dtype=np.float64)
-                return -largest, largest
+                return -largest, largest, {}
             # a narrow array is many times faster column by column than along axis 0
             columns = raw.T if raw.shape[1] <= 16 else [raw]
             low = np.concatenate([np.atleast_1d(c.min(axis=0)) for c in columns]).astype(np.float64)
             high = np.concatenate([np.atleast_1d(c.max(axis=0)) for c in columns]).astype(np.float64)
-            if not (np.isfinite(low) & np.isfinite(high)).all():
-                check_finite(raw, numbers[slice(*span)], names)
-            return low, high
+            return low, high, ends_of_increasing(raw)
 
+        if metric == "haversine" and (rows.sparse or rows.n_features != 2):
+            raise InvalidPlaces([], rows.n_features)
         results = engine.map_rows(rows, extremes)
+        low = np.min([low for low, _, _ in results], axis=0)
+        high = np.max([high for _, high, _ in results], axis=0)
+        if not (np.isfinite(low) & np.isfinite(high)).all():
+            error = find_not_finite(rows, engine, names, numbers)
+            if error is not None:
+                raise error
+        _warn_of_ids([ends for _, _, ends in results], rows, names)
         if metric == "cosine":
             return cls(metric, zero, 1.0)
-        low = np.min([low for low, _ in results], axis=0)
-        high = np.max([high for _, high in results], axis=0)
+        if metric == "haversine":
+            _check_places(np.maximum(high, -low), warn=True)
+            low, high = -np.ones(3), np.ones(3)  # of points of the sphere
         if max(high.max(), -low.min()) > LARGEST_RAW:
             raise ValuesTooLarge(LARGEST_RAW)
         sample = rows.take(sample_indices(rows.n_rows, MEDIAN_ROWS, rng))
+        if metric == "haversine":
+            sample = to_sphere(sample)
         if scipy.sparse.issparse(sample):
             offset = zero
             deviations = np.abs(sample.data.astype(np.float64))
@@ -162,6 +194,8 @@ class Preprocessor:
         return out
 
     def _prepare_unprojected(self, raw: Block, numbers: Numbers | None) -> Block:
+        if self.metric == "haversine":
+            return self._move_and_scale(to_sphere(raw))
         if scipy.sparse.issparse(raw):
             if not self.offset.any():
                 return self._prepare_sparse(raw, numbers)
@@ -228,7 +262,8 @@ class Preprocessor:
         raw = points.astype(np.float64)
         if self.basis is not None and self.center is not None:
             raw = (raw + self.center) @ self.basis.T.astype(np.float64)
-        return raw * self.scale + self.offset
+        raw = raw * self.scale + self.offset
+        return from_sphere(raw) if self.metric == "haversine" else raw
 
 
 class PreparedRows(RowView):
@@ -237,6 +272,8 @@ class PreparedRows(RowView):
     def __init__(self, rows: Rows, space: Preprocessor) -> None:
         super().__init__(rows)
         self._space = space
+        if space.metric == "haversine":
+            self.n_features = len(space.offset)
         if space.basis is not None:
             self.n_features = space.basis.shape[1]
             self.sparse = False
@@ -244,6 +281,30 @@ class PreparedRows(RowView):
     def transform(self, block: Block, numbers: Numbers) -> Block:
         """Preprocess a block."""
         return self._space.prepare(block, numbers)
+
+
+def to_sphere(places: Block) -> npt.NDArray[np.float64]:
+    """Return points (n, 3) of the unit sphere; raise InvalidPlaces if latitudes or longitudes are no degrees."""
+    raw = places.toarray() if scipy.sparse.issparse(places) else places
+    angles = raw.astype(np.float64)
+    _check_places(np.abs(angles).max(axis=0, initial=0.0), warn=False)
+    latitude, longitude = np.radians(angles).T
+    around = np.cos(latitude)
+    return np.column_stack([around * np.cos(longitude), around * np.sin(longitude), np.sin(latitude)])
+
+
+def from_sphere(points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the latitude and longitude, in degrees, of directions (n, 3)."""
+    x, y, z = points.T
+    return np.degrees(np.column_stack([np.arctan2(z, np.hypot(x, y)), np.arctan2(y, x)]))
+
+
+def _check_places(largest: npt.NDArray[np.float64], *, warn: bool) -> None:
+    """Raise InvalidPlaces if latitudes or longitudes are no degrees; warn if they look like radians."""
+    if largest[0] > 90 or largest[1] > 360:
+        raise InvalidPlaces(largest.tolist(), 2)
+    if warn and 0 < largest[0] <= np.pi / 2 and 0 < largest[1] <= 2 * np.pi:
+        warn_user(RadiansGuessed(largest.tolist()))
 
 
 def prepare_rows(rows: Rows, preprocessor: Preprocessor, engine: ThreadEngine) -> Rows:
@@ -274,6 +335,59 @@ class UnseenRows(PreparedRows):
         """Check and preprocess a block."""
         check_finite(block, numbers, self._names)
         return self._space.prepare_new(block, numbers)
+
+
+@dataclass(frozen=True)
+class PartialBlock:
+    """A preprocessed block without the rows that have missing values."""
+
+    block: Block  #: the other rows, preprocessed
+    keep: npt.NDArray[np.bool_]  #: which of the rows these are
+
+
+class GappyRows(UnseenRows):
+    """Rows that may have missing values, seen like `UnseenRows`: a block that has some is a `PartialBlock`."""
+
+    def transform(self, block: Block, numbers: Numbers) -> Any:
+        """Check and preprocess the complete rows of a block."""
+        keep = ~has_missing(block)
+        if keep.all():
+            return super().transform(block, numbers)
+        return PartialBlock(super().transform(block[keep], np.asarray(numbers)[keep]), keep)
+
+
+def apply_to_complete(function: Callable[[Block], Any], block: Any) -> Any:
+    """Apply a function of preprocessed rows to a block of `GappyRows`; incomplete rows get -1 or NaN."""
+    if not isinstance(block, PartialBlock):
+        return function(block)
+    result = function(block.block)
+    if isinstance(result, tuple):
+        return tuple(spread_block(part, block.keep) for part in result)
+    return spread_block(result, block.keep)
+
+
+def ends_of_increasing(raw: npt.NDArray[Any]) -> Ends:
+    """Return the first and the last value of the columns of a block that hold increasing integers, by number."""
+    if raw.shape[1] < 2 or not len(raw):
+        return {}
+    start = raw[:PROBED_ROWS]  # few rows rule out almost all columns
+    likely = np.flatnonzero((start[1:] > start[:-1]).all(axis=0))
+    return {int(j): (float(raw[0, j]), float(raw[-1, j])) for j in likely if is_increasing(raw[:, j])}
+
+
+def _warn_of_ids(ends: Sequence[Ends], rows: Rows, names: Sequence[str] | None) -> None:
+    """Warn if columns hold integers that increase through all blocks, given their ends in each block."""
+    if rows.n_rows < LEAST_IDS:
+        return
+    found = [
+        j
+        for j in ends[0]
+        if all(j in block for block in ends) and all(a[j][1] < b[j][0] for a, b in itertools.pairwise(ends))
+    ]
+    others = [j for j in range(rows.n_features) if j not in found]
+    if found and others:
+        labels: Any = range(rows.n_features) if names is None else [str(name) for name in names]
+        warn_user(IdColumn([labels[j] for j in found], [labels[j] for j in others]))
 
 
 def _principal_components(sample: Block, q: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:

@@ -32,6 +32,11 @@ DENSE_REPRESENTATIVES = (
 SPARSE_ENTRIES = 200  # cost of merging sparse graphs, in entries per representative
 NEAREST_ROWS = 2**22  # distances in memory when unused representatives look for the nearest used one
 
+FRAGMENT = 0.1  # volume of a component, relative to the one that most rows are in, below which it is a fragment
+LARGEST_FRAGMENT = 0.01  # the same, relative to all
+BRIDGE = 0.02  # weight of its edge to the nearest representative, as a share of the degrees of both
+
+NO_EDGE = 1e-3  # share of the smaller of two degrees up to which an edge connects nothing
 ONE = np.ones(1)  # weight of every row
 
 Floats = npt.NDArray[np.float64]
@@ -171,6 +176,57 @@ def _worthwhile_groups(n_pairs: int, p: int, *, sparse: bool = False) -> int:
     """Return the number of partial graphs that are worth the cost of merging them."""
     entries = SPARSE_ENTRIES * p if sparse else p * p
     return 1 + n_pairs // (2 * entries)
+
+
+def attach_fragments(graph: Graph, representatives: npt.NDArray[np.float32], options: GraphOptions) -> Graph:
+    """Return the graph with a weak edge from each small component to the nearest representative of a larger one.
+
+    Few rows at the edge of a cluster often form a component of their own, but for edges next to nothing.
+    Regularisation connects it to all others alike, so that it might join any cluster. With this edge it joins the
+    nearest, unless it is a cluster itself. The affinity of the paper stays as it is.
+    """
+    if options.affinity == "paper":
+        return graph
+    W = scipy.sparse.csr_array(graph.affinity)
+    degrees = np.asarray(W.sum(axis=1))
+    entries = W.tocoo()
+    connects = entries.data > NO_EDGE * np.minimum(degrees[entries.row], degrees[entries.col])
+    ends = entries.row[connects], entries.col[connects]
+    n, labels = scipy.sparse.csgraph.connected_components(
+        scipy.sparse.csr_array((entries.data[connects], ends), shape=W.shape), directed=False
+    )
+    volumes: Floats = np.bincount(labels, weights=degrees, minlength=n).astype(np.float64)
+    is_fragment = (volumes > 0) & (volumes < _fragment_volume(volumes))
+    if not is_fragment.any():
+        return graph
+    bridges = scipy.sparse.lil_array(W.shape)
+    for fragment in np.flatnonzero(is_fragment):
+        members = np.flatnonzero(labels == fragment)
+        outside = np.flatnonzero(volumes[labels] > volumes[fragment])  # two fragments must not only find each other
+        distances = scipy.spatial.distance.cdist(representatives[members], representatives[outside])
+        a, b = np.unravel_index(distances.argmin(), distances.shape)
+        start, end = members[a], outside[b]
+        weight = BRIDGE * min(volumes[fragment], degrees[end])  # weak for both
+        spacing = _distance_to_others(representatives, int(end))
+        if distances[a, b] > spacing:  # a wide gap separates, even if nothing lies between
+            weight *= spacing / distances[a, b]
+        bridges[start, end] = bridges[end, start] = weight
+    affinity = W + bridges.tocsr() if scipy.sparse.issparse(graph.affinity) else graph.affinity + bridges.toarray()
+    return Graph(affinity, graph.counts)
+
+
+def _distance_to_others(representatives: npt.NDArray[np.float32], which: int) -> float:
+    """Return the distance of a representative to the nearest other one."""
+    distances = scipy.spatial.distance.cdist(representatives[which : which + 1], representatives)[0]
+    distances[which] = np.inf
+    return float(distances.min())
+
+
+def _fragment_volume(volumes: Floats) -> float:
+    """Return the sum of degrees below which a component is a fragment: if it is small beside that of most rows."""
+    ordered = np.sort(volumes)
+    half = ordered[np.searchsorted(np.cumsum(ordered), ordered.sum() / 2)]  # half of all is in components as large
+    return float(min(FRAGMENT * half, LARGEST_FRAGMENT * ordered.sum()))
 
 
 def transfer_cut(
