@@ -23,6 +23,7 @@ from ultraspec.spectral.choice import (
     agreement,
     auto_representatives,
     build_choice,
+    connectivity_of,
     n_vectors_for,
     rank,
     run_pilot,
@@ -181,8 +182,8 @@ def judges_with(*eigenvalues):
     ],
 )
 def test_number_of_representatives(eigenvalues, p, n_rows, k, may_be_finer, wanted):
-    judges = list(judges_with(*eigenvalues))
-    assert auto_representatives(judges, p, n_rows, k, may_be_finer=may_be_finer) == wanted
+    connectivity = connectivity_of(list(judges_with(*eigenvalues)))
+    assert auto_representatives(connectivity, p, n_rows, k, may_be_finer=may_be_finer) == wanted
 
 
 # Graphs of sampled rows
@@ -256,7 +257,7 @@ def test_few_features_and_agreement_keep_the_graph_coarse(engine, monkeypatch):
     monkeypatch.setattr(choice, "COARSE", 50)
     asked = []
 
-    def spy(judges, p, n_rows, n_clusters, *, may_be_finer):
+    def spy(connectivity, p, n_rows, n_clusters, *, may_be_finer):
         asked.append((p, n_rows, n_clusters, may_be_finer))
         return 77
 
@@ -268,6 +269,16 @@ def test_few_features_and_agreement_keep_the_graph_coarse(engine, monkeypatch):
         assert asked[-1] == (50, 10**6, 4, finer)
     assert pilot_of(rows, engine, n_rows=10**6, n_representatives=200).n_representatives == 200
     assert len(asked) == 3
+
+
+def test_a_graph_that_is_much_finer_gets_finer_judges(engine, monkeypatch):
+    monkeypatch.setattr(choice, "COARSE", 50)
+    monkeypatch.setattr(choice, "FINER_JUDGES", 120)
+    rows, _ = rows_of()
+    coarse = pilot_of(rows, engine, n_judges=3, n_representatives=150)
+    finer = pilot_of(rows, engine, n_judges=3, n_representatives=151)
+    assert [len(judge.hierarchy.nodes) for judge in coarse.judges] == [50, 50, 50]
+    assert [len(judge.hierarchy.nodes) for judge in finer.judges] == [120, 120, 120]
 
 
 def test_judges_have_no_more_representatives_than_the_graph(engine):

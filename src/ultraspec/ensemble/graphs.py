@@ -30,6 +30,7 @@ from ultraspec.spectral.choice import (
     SmallGraph,
     agreement_of_judges,
     coarse_representatives,
+    connectivity_of,
     fine_representatives,
     n_vectors_for,
 )
@@ -183,7 +184,8 @@ def _choose_representatives(
     if judges and options.graph.n_representatives == "auto" and pool.rows.n_features > FEW_FEATURES:
         finer = engine.apply(agreement_of_judges, judges, k) < IN_AGREEMENT
     coarse = coarse_representatives(pool.rows.n_rows, k, options.graph)
-    p = fine_representatives(judges, coarse, n_rows, k, options.graph, may_be_finer=finer)
+    connectivity = connectivity_of(judges) if judges else 1.0
+    p = fine_representatives(connectivity, coarse, n_rows, k, options.graph, may_be_finer=finer)
     return max(p, min(options.base_clusters[1], n_rows))
 
 

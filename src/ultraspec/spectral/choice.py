@@ -42,6 +42,8 @@ VERY_WELL_CONNECTED = 0.78  # a fine graph pays if it is below; otherwise it fal
 IN_AGREEMENT = 0.95  # coarse graphs that agree so much need no finer one
 IN_DISPUTE = 0.85  # judges that agree less call in others
 FURTHER_JUDGES = 2
+FINER_JUDGES = 3000  # representatives of the judges of a fine graph
+MUCH_COARSER = 3  # times: judges of a graph that has more representatives than this multiple of theirs are made finer
 LEAST_AGREEMENT = 0.01  # of a clustering that judges rows, so that some always count
 REPRESENTATIVES_PER_CLUSTER = 10  # of the graph whose clusters are reported, and fewer of the others
 JUDGE_REPRESENTATIVES_PER_CLUSTER = 4
@@ -138,10 +140,21 @@ class Judge:
 
 
 class Panel(NamedTuple):
-    """Graphs that judge, and the rows on which clusterings are compared."""
+    """Graphs that judge.
+
+    Attributes
+    ----------
+    judges : list of Judge
+        The graphs.
+    common : block of rows
+        Rows on which clusterings are compared.
+    connectivity : float
+        Connectivity of coarse graphs of the data, see `connectivity_of`.
+    """
 
     judges: list[Judge]
     common: Any
+    connectivity: float
 
 
 def agreement(labels: Labels, others: Sequence[Labels]) -> float:
@@ -338,18 +351,29 @@ def run_pilot(
         Runs the passes.
     """
     p = coarse_representatives(pool.n_rows, n_clusters, options)
-    seeds = seed.spawn(1 + n_judges + FURTHER_JUDGES)
-    common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, np.random.default_rng(seeds[0])))
+    first, *seeds = seed.spawn(1 + n_judges + max(n_judges, FURTHER_JUDGES))
     if panel is None:
-        judges = build_judges(pool, common, p, n_clusters, options, seeds[1 : n_judges + 1], engine)
+        common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, np.random.default_rng(first)))
+        judges = build_judges(pool, common, p, n_clusters, options, seeds[:n_judges], engine)
+        panel = Panel(judges, common, connectivity_of(judges))
+        further = seeds[n_judges:]
     else:
-        judges, common = panel
+        further = []
+    judges, common, connectivity = panel
     consent = agreement_of_judges(judges, n_clusters, engine)
-    if consent < IN_DISPUTE and panel is None:
-        judges += build_judges(pool, common, p, n_clusters, options, seeds[n_judges + 1 :], engine)
     may_be_finer = pool.n_features > FEW_FEATURES and consent < IN_AGREEMENT
-    p = fine_representatives(judges, p, n_rows, n_clusters, options, may_be_finer=may_be_finer)
-    return Pilot(p, judges, common)
+    fine = fine_representatives(connectivity, p, n_rows, n_clusters, options, may_be_finer=may_be_finer)
+    if further and fine > MUCH_COARSER * p:
+        p = count_representatives(pool.n_rows, FINER_JUDGES, n_clusters, options.n_neighbors)
+        judges = build_judges(pool, common, p, n_clusters, options, further[:n_judges], engine)
+    elif further and consent < IN_DISPUTE:
+        judges += build_judges(pool, common, p, n_clusters, options, further[:FURTHER_JUDGES], engine)
+    return Pilot(fine, judges, common)
+
+
+def connectivity_of(judges: Sequence[Judge]) -> float:
+    """Return the 60th eigenvalue of the graphs, their mean: the smaller, the better connected are all rows."""
+    return float(np.mean([judge.hierarchy.spectrum.eigenvalues[:KEPT_VECTORS][-1] for judge in judges]))
 
 
 def build_judges(
@@ -381,25 +405,24 @@ def coarse_representatives(n_rows: int, n_clusters: int, options: GraphOptions) 
 
 
 def fine_representatives(
-    judges: Sequence[Judge], p: int, n_rows: int, n_clusters: int, options: GraphOptions, *, may_be_finer: bool
+    connectivity: float, p: int, n_rows: int, n_clusters: int, options: GraphOptions, *, may_be_finer: bool
 ) -> int:
-    """Return the number of representatives of the graph of all rows, given coarse graphs with `p` of them."""
+    """Return the number of representatives of the graph of all rows, given coarse graphs with `p`."""
     if options.n_representatives == "auto":
-        return auto_representatives(judges, p, n_rows, n_clusters, may_be_finer=may_be_finer)
+        return auto_representatives(connectivity, p, n_rows, n_clusters, may_be_finer=may_be_finer)
     return count_representatives(n_rows, options.n_representatives, n_clusters, options.n_neighbors)
 
 
-def auto_representatives(judges: Sequence[Judge], p: int, n_rows: int, n_clusters: int, *, may_be_finer: bool) -> int:
-    """Choose the number of representatives, given coarse graphs with `p` of them.
+def auto_representatives(connectivity: float, p: int, n_rows: int, n_clusters: int, *, may_be_finer: bool) -> int:
+    """Choose the number of representatives, given the connectivity of coarse graphs with `p` of them.
 
     A finer graph pays if the coarse ones disagree, and if they are well connected: their leading eigenvalues fall
     quickly. Otherwise the finer graph would fall into fragments, because each representative stands for few rows.
     """
     if may_be_finer:
-        value = np.mean([judge.hierarchy.spectrum.eigenvalues[:KEPT_VECTORS][-1] for judge in judges])
-        if value < VERY_WELL_CONNECTED:
+        if connectivity < VERY_WELL_CONNECTED:
             p = max(p, min(FINE, n_rows // 2))
-        elif value < WELL_CONNECTED:
+        elif connectivity < WELL_CONNECTED:
             p = max(p, min(MEDIUM, n_rows // 3))
     return max(p, min(REPRESENTATIVES_PER_CLUSTER * n_clusters, FINE, n_rows // 3))
 

@@ -10,6 +10,7 @@ differently by each half, whatever the number: its agreement stays below `CHANCE
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,30 +18,42 @@ import numpy.typing as npt
 
 from ultraspec._checks import warn_user
 from ultraspec._kernels import agreement as kernels
-from ultraspec.cluster.points import Labels
+from ultraspec.cluster.points import FEW_FEATURES, Labels
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Rows, sample_indices, subset
-from ultraspec.spectral.candidates import JUDGE_LABELINGS, TREES, build_hierarchy
-from ultraspec.spectral.choice import COMMON_ROWS, Judge, Panel, SmallGraph, n_vectors_for
+from ultraspec.spectral.candidates import TREES, build_hierarchy
+from ultraspec.spectral.choice import (
+    COMMON_ROWS,
+    VERY_WELL_CONNECTED,
+    Judge,
+    Panel,
+    SmallGraph,
+    connectivity_of,
+    n_vectors_for,
+)
 from ultraspec.spectral.edges import new_edges
 from ultraspec.spectral.options import GraphOptions
 
-LEVELS = 10, 30, 100, 300  # clusters that trees are built for
+LEVELS = 30, 100, 300  # clusters that trees are built for
+FEW_ROWS_LEVELS = 10, 30, 100, 300  # the same for few rows
+LABELINGS = 60  # rough clusterings of the graph of a half
 REPRESENTATIVES_PER_CLUSTER = 10  # of the graph of a half, if it has as many rows
 ROWS_PER_REPRESENTATIVE = 3  # of a half, up to `COARSE` representatives
 COARSE = 1000
+FINER = 3000  # representatives of the half of well connected rows, and at most half of its rows
 LEAST = 60  # representatives of a half, if it has as many rows
 LEAST_HALF = 3  # rows
 FEW_ROWS = 2000  # up to this number of rows, a half is divided at a second level: clusters may be small
 MANY = 0.3  # share of the next level from which on clusters are compared at that level, too
 SPLITS = 2  # times that the rows are divided into halves, at most
 MORE_SPLITS = 4  # times that few rows are
-CLEAR = 0.97  # agreement from which on one time is enough
+CLEAR = 0.95  # strength of the first layer from which on one time is enough
+HOPELESS = 0.3  # agreement at the best number below which one time is enough
 EVERY = 60  # up to this number of clusters, every number is compared; beyond, in steps of 2 %, and then near the best
 LEAST_ROWS = 4  # common rows of a cluster; smaller ones, which outliers form, join the largest
 LEAST_ROW_SHARE = 1e-3  # the same as a share of the common rows
-FARTHEST = 4  # largest number of clusters that is compared, as a multiple of the level
+FARTHEST = 2  # largest number of clusters that is compared, as a multiple of the level
 CHANCE = 0.4  # agreement that data without structure does not reach
 FINENESS = 0.3  # of two numbers in equal agreement, the larger is preferred: agreement counts times log(k)^0.3
 MOST_LAYERS = 5
@@ -103,13 +116,14 @@ def find_layers(
     if n < LEAST_HALF:
         return [Layer(1, 0.0)], None
     is_few = n <= FEW_ROWS
+    levels = FEW_ROWS_LEVELS if is_few else LEVELS
     best = NO_AGREEMENT
     found = 1
     agreements: dict[int, Agreement] = {}
-    for level, level_seed in zip(LEVELS, seed.spawn(len(LEVELS)), strict=True):
-        is_first = level == LEVELS[0]
-        may_be_more = found > MANY * level or (found == 1 and level == LEVELS[2] and not is_few)
-        if not (is_first or may_be_more or (is_few and level == LEVELS[1])):
+    for level, level_seed in zip(levels, seed.spawn(len(levels)), strict=True):
+        is_first = level == levels[0]
+        may_be_more = found > MANY * level or (found == 1 and level == LEVELS[1] and not is_few)
+        if not (is_first or may_be_more or (is_few and level == levels[1])):
             continue
         panel, values = compare_at(pool, level, options, level_seed, engine)
         for k, value in values.items():
@@ -118,7 +132,7 @@ def find_layers(
             chosen = panel
             best = max(values.values(), default=NO_AGREEMENT)
         found = layers_of(agreements)[0].n_clusters
-    return layers_of(agreements), chosen if n > FEW_ROWS else None
+    return layers_of(agreements), None if is_few else chosen
 
 
 def layers_of(agreements: dict[int, Agreement]) -> list[Layer]:
@@ -150,7 +164,8 @@ def compare_at(
 ) -> tuple[Panel, dict[int, Agreement]]:
     """Divide the rows into halves, build a graph and its trees for each half, and compare the trees.
 
-    Unless the halves are in clear agreement, many rows are divided again; few rows are divided several times anyway.
+    Few rows are divided several times. Many rows are divided again unless the first halves agree clearly, or hardly at
+    all. If they are well connected, all graphs are then finer, as that of all rows will be.
 
     Parameters
     ----------
@@ -173,7 +188,8 @@ def compare_at(
         Agreement of two halves, by number of clusters.
     """
     n = pool.n_rows // 2
-    splits = SPLITS if n > FEW_ROWS else MORE_SPLITS
+    is_few = n <= FEW_ROWS
+    splits = MORE_SPLITS if is_few else SPLITS
     chance, *seeds = seed.spawn(1 + 2 * splits)
     rng = np.random.default_rng(chance)
     common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, rng))
@@ -181,25 +197,34 @@ def compare_at(
     for _ in range(splits):
         order = rng.permutation(pool.n_rows)
         halves += [np.sort(order[:n]), np.sort(order[n:])]
-    fine = REPRESENTATIVES_PER_CLUSTER * level if level > LEVELS[0] else LEAST
-    p = min(n, max(min(COARSE, n // ROWS_PER_REPRESENTATIVE), fine))
+    tasks = list(zip(halves, seeds, strict=True))
     alone = engine.within(MemberReporter(engine.reporter), alone=True)  # graphs are counted, not their passes
 
-    def build(task: tuple[Numbers, np.random.SeedSequence]) -> Judge:
+    def build(task: tuple[Numbers, np.random.SeedSequence], p: int) -> Judge:
         rows, own_seed = task
         graph = SmallGraph.build(subset(pool, rows), p, n_vectors_for(level), options, own_seed, alone)
         number = int(own_seed.generate_state(1)[0])
-        hierarchy = build_hierarchy(graph.graph, graph.spectrum, level, JUDGE_LABELINGS, number, alone)
+        hierarchy = build_hierarchy(graph.graph, graph.spectrum, level, LABELINGS, number, alone)
         return Judge(hierarchy, new_edges(common, graph.index, graph.sigma), graph.index)
 
-    tasks = list(zip(halves, seeds, strict=True))
-    enough = 2 if n > FEW_ROWS else len(tasks)
-    judges = engine.map(build, tasks[:enough])
-    values = compare_halves(judges, FARTHEST * level, engine)
-    if enough < len(tasks) and max(values.values(), default=NO_AGREEMENT).likeness < CLEAR:
-        judges += engine.map(build, tasks[enough:])
-        values = compare_halves(judges, FARTHEST * level, engine)
-    return Panel(judges, common), values
+    def compare(judges: list[Judge]) -> dict[int, Agreement]:
+        return compare_halves(judges, FARTHEST * level, engine)
+
+    fine = REPRESENTATIVES_PER_CLUSTER * level if level > FEW_ROWS_LEVELS[0] else LEAST
+    p = min(n, max(min(COARSE, n // ROWS_PER_REPRESENTATIVE), fine))
+    enough = len(tasks) if is_few else 2
+    judges = engine.map(partial(build, p=p), tasks[:enough])
+    connectivity = connectivity_of(judges)
+    values = compare(judges)
+    is_hopeless = max(values.values(), default=NO_AGREEMENT).likeness < HOPELESS
+    is_clear = layers_of(values)[0].strength >= CLEAR
+    if not (is_few or is_hopeless or is_clear):
+        if pool.n_features > FEW_FEATURES and connectivity < VERY_WELL_CONNECTED:
+            p = max(p, min(FINER, n // 2))
+            judges = []
+        judges += engine.map(partial(build, p=p), tasks[len(judges) :])
+        values = compare(judges)
+    return Panel(judges, common, connectivity), values
 
 
 def compare_halves(judges: Sequence[Judge], most: int, engine: ThreadEngine) -> dict[int, Agreement]:
