@@ -271,16 +271,6 @@ def test_few_features_and_agreement_keep_the_graph_coarse(engine, monkeypatch):
     assert len(asked) == 3
 
 
-def test_a_graph_that_is_much_finer_gets_finer_judges(engine, monkeypatch):
-    monkeypatch.setattr(choice, "COARSE", 50)
-    monkeypatch.setattr(choice, "FINER_JUDGES", 120)
-    rows, _ = rows_of()
-    coarse = pilot_of(rows, engine, n_judges=3, n_representatives=150)
-    finer = pilot_of(rows, engine, n_judges=3, n_representatives=151)
-    assert [len(judge.hierarchy.nodes) for judge in coarse.judges] == [50, 50, 50]
-    assert [len(judge.hierarchy.nodes) for judge in finer.judges] == [120, 120, 120]
-
-
 def test_judges_have_no_more_representatives_than_the_graph(engine):
     rows, _ = rows_of()
     pilot = pilot_of(rows, engine, n_representatives=60)

@@ -42,8 +42,6 @@ VERY_WELL_CONNECTED = 0.78  # a fine graph pays if it is below; otherwise it fal
 IN_AGREEMENT = 0.95  # coarse graphs that agree so much need no finer one
 IN_DISPUTE = 0.85  # judges that agree less call in others
 FURTHER_JUDGES = 2
-FINER_JUDGES = 3000  # representatives of the judges of a fine graph
-MUCH_COARSER = 3  # times: judges of a graph that has more representatives than this multiple of theirs are made finer
 LEAST_AGREEMENT = 0.01  # of a clustering that judges rows, so that some always count
 REPRESENTATIVES_PER_CLUSTER = 10  # of the graph whose clusters are reported, and fewer of the others
 JUDGE_REPRESENTATIVES_PER_CLUSTER = 4
@@ -351,24 +349,19 @@ def run_pilot(
         Runs the passes.
     """
     p = coarse_representatives(pool.n_rows, n_clusters, options)
-    first, *seeds = seed.spawn(1 + n_judges + max(n_judges, FURTHER_JUDGES))
+    seeds = seed.spawn(1 + n_judges + FURTHER_JUDGES)
     if panel is None:
-        common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, np.random.default_rng(first)))
-        judges = build_judges(pool, common, p, n_clusters, options, seeds[:n_judges], engine)
-        panel = Panel(judges, common, connectivity_of(judges))
-        further = seeds[n_judges:]
+        common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, np.random.default_rng(seeds[0])))
+        judges = build_judges(pool, common, p, n_clusters, options, seeds[1 : n_judges + 1], engine)
+        connectivity = connectivity_of(judges)
     else:
-        further = []
-    judges, common, connectivity = panel
+        judges, common, connectivity = panel
     consent = agreement_of_judges(judges, n_clusters, engine)
+    if consent < IN_DISPUTE and panel is None:
+        judges += build_judges(pool, common, p, n_clusters, options, seeds[n_judges + 1 :], engine)
     may_be_finer = pool.n_features > FEW_FEATURES and consent < IN_AGREEMENT
-    fine = fine_representatives(connectivity, p, n_rows, n_clusters, options, may_be_finer=may_be_finer)
-    if further and fine > MUCH_COARSER * p:
-        p = count_representatives(pool.n_rows, FINER_JUDGES, n_clusters, options.n_neighbors)
-        judges = build_judges(pool, common, p, n_clusters, options, further[:n_judges], engine)
-    elif further and consent < IN_DISPUTE:
-        judges += build_judges(pool, common, p, n_clusters, options, further[:FURTHER_JUDGES], engine)
-    return Pilot(fine, judges, common)
+    p = fine_representatives(connectivity, p, n_rows, n_clusters, options, may_be_finer=may_be_finer)
+    return Pilot(p, judges, common)
 
 
 def connectivity_of(judges: Sequence[Judge]) -> float:

@@ -165,7 +165,7 @@ def compare_at(
     """Divide the rows into halves, build a graph and its trees for each half, and compare the trees.
 
     Few rows are divided several times. Many rows are divided again unless the first halves agree clearly, or hardly at
-    all. If they are well connected, all graphs are then finer, as that of all rows will be.
+    all. If they are well connected, finer graphs are compared then, as that of all rows will be; coarse ones judge.
 
     Parameters
     ----------
@@ -220,10 +220,10 @@ def compare_at(
     is_clear = layers_of(values)[0].strength >= CLEAR
     if not (is_few or is_hopeless or is_clear):
         if pool.n_features > FEW_FEATURES and connectivity < VERY_WELL_CONNECTED:
-            p = max(p, min(FINER, n // 2))
-            judges = []
-        judges += engine.map(partial(build, p=p), tasks[len(judges) :])
-        values = compare(judges)
+            values = compare(engine.map(partial(build, p=max(p, min(FINER, n // 2))), tasks))
+        else:
+            judges += engine.map(partial(build, p=p), tasks[enough:])
+            values = compare(judges)
     return Panel(judges, common, connectivity), values
 
 
