@@ -18,14 +18,26 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec._checks import check_choice, check_clusters, check_integer, check_jobs, check_number, seed_sequence
-from ultraspec._input import open_input
+from ultraspec._input import open_input, with_weights
 from ultraspec.engines.callbacks import CallbackReporter, CallbackSupport
 from ultraspec.engines.fingerprint import describe_data
 from ultraspec.engines.finite import counting_not_finite
 from ultraspec.engines.progress import Reporter, reporter_for
 from ultraspec.engines.threads import ThreadEngine, engine_for
 from ultraspec.metrics.distances import silhouette
-from ultraspec.rows import Block, Rows, RowView, Scaling, Span, like_rows, missing_of, spread
+from ultraspec.rows import (
+    Block,
+    LocalWeights,
+    Rows,
+    RowView,
+    RowWeights,
+    Scaling,
+    Span,
+    WeightedRows,
+    like_rows,
+    missing_of,
+    spread,
+)
 from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.explanation import Findings, explain, overlaps_of
 from ultraspec.spectral.layers import Layer
@@ -34,6 +46,7 @@ from ultraspec.spectral.outliers import QUANTILES
 from ultraspec.spectral.partition import Partition, VotePartition, embed_all
 from ultraspec.spectral.preprocess import METRICS, GappyRows, Preprocessor, UnseenRows, apply_to_complete
 from ultraspec.spectral.representatives import MOST_REPRESENTATIVES
+from ultraspec.spectral.sums import GraphSums
 from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
 from ultraspec.storage.spool import ArrayTuple
 
@@ -98,6 +111,10 @@ class Fitted:
     missing : ndarray of int64, or None
         Numbers of the rows that were left out, see the parameter `missing`. What has a value per row above has none for
         them. Neither pickles nor model files store them.
+    weights : RowWeights or None
+        Weights of the fitted rows; None if all count alike. Neither pickles nor model files store them.
+    sums : GraphSums or None
+        Sums of the graph of `USPEC`, to which rows can be added; files of older releases lack them.
     """
 
     model: RowModel
@@ -114,6 +131,8 @@ class Fitted:
     outlier_quantiles: npt.NDArray[np.float32] | None = None
     outlier_scores: npt.NDArray[np.float32] | None = None
     missing: npt.NDArray[np.int64] | None = None
+    weights: RowWeights | None = None
+    sums: GraphSums | None = None
 
     @property
     def partition(self) -> Partition:
@@ -156,7 +175,7 @@ class Fitted:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what grows with the rows, for pickles."""
-        left_out = ("edges", "consensus", "source", "outlier_scores", "missing")
+        left_out = ("edges", "consensus", "source", "outlier_scores", "missing", "weights")
         return {**vars(self), **dict.fromkeys(left_out)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -220,9 +239,9 @@ class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     def _least_clusters(self, rows: Rows) -> int:
         """Return `n_clusters`, or 1 if it is "auto"; raise ValueError if there are fewer rows."""
         n_clusters = 1 if self.n_clusters == "auto" else int(self.n_clusters)
-        if rows.n_rows < n_clusters:
+        if rows.n_counted < n_clusters:
             raise ValueError(
-                f"n_samples={rows.n_rows} rows cannot form n_clusters={n_clusters} clusters. "
+                f"n_samples={rows.n_counted} rows cannot form n_clusters={n_clusters} clusters. "
                 "Pass more rows or a smaller n_clusters."
             )
         return n_clusters
@@ -246,7 +265,7 @@ class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
 def _votes(model: Any) -> bool:
     """Return whether rows of a fitted estimator vote, so that they have memberships; raise AttributeError if not."""
-    if "_fitted" in vars(model) and not isinstance(model._fitted.partition, VotePartition):
+    if model._is_fitted() and not isinstance(model._fitted.partition, VotePartition):
         raise AttributeError(
             f"This {type(model).__name__} has no predict_proba: rows are assigned to the nearest centre, not by votes. "
             "Fit with the default of discretize or consensus."
@@ -278,6 +297,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
     """Base of the estimators that label and embed new rows."""
 
     _per_row: ClassVar[tuple[str, ...]] = ("labels_",)  # fitted attributes that grow with the rows, and are stored
+    _refreshed: ClassVar[tuple[str, ...]] = ()  # fitted attributes that `_refresh` computes when they are needed
     _fitted: Fitted
     n_features_in_: int
     scaling_: Scaling | None
@@ -286,6 +306,9 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
 
         def __getattr__(self, name: str) -> Any:
             """Raise an informative AttributeError for fitted attributes that model files do not store."""
+            if name in self._refreshed and "_stale" in vars(self):
+                self._refresh()
+                return getattr(self, name)
             if name in (*self._per_row, "fit_profile_") and "n_clusters_" in vars(self):
                 instead = {"labels_": "predict(X)", "fit_profile_": "fit(X)"}
                 raise AttributeError(
@@ -310,7 +333,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
 
     def _small_page(self) -> str | None:
         """Return a small live page about a fitted model in a frame; None if it is not fitted or holds no rows."""
-        if "_fitted" not in vars(self) or "labels_" not in vars(self):
+        if not self._is_fitted() or not hasattr(self, "labels_"):
             return None
         try:  # by name, because tools lie above the estimators
             notebook = importlib.import_module("ultraspec.report.notebook")
@@ -319,6 +342,19 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
             return None
         framed: str | None = None if page is None else notebook.in_frame(page, notebook.SMALL_HEIGHT)
         return framed
+
+    def _is_fitted(self) -> bool:
+        return "_fitted" in vars(self) or "_stale" in vars(self)
+
+    def _refresh(self) -> None:
+        """Compute the fitted attributes after rows were added."""
+        raise NotImplementedError
+
+    def __getstate__(self) -> Any:
+        """Return the state for copies and pickles, without anything that is to be computed later."""
+        if "_stale" in vars(self):
+            self._refresh()
+        return super().__getstate__()
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -381,8 +417,11 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
                     yield engine, checkpoint, checkpoint.seed
             reporter.close()
 
-    def _open_fitted(self, X: Any) -> Rows:
-        """Return the row source of the rows that were fitted; raise ValueError if X holds other rows."""
+    def _open_fitted(self, X: Any, sample_weight: Any = None) -> Rows:
+        """Return the row source of the rows that were fitted; raise ValueError if X holds other rows.
+
+        Their weights are `sample_weight`, or those that were fitted, if this model holds them.
+        """
         rows = open_input(self, X, reset=False, drop=True)
         state = self._fitted
         if rows.n_rows != state.n_rows:
@@ -394,6 +433,10 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
                     "X does not hold the rows that were fitted. Pass the same rows in the same order; predict labels "
                     "other rows."
                 )
+        if sample_weight is not None:
+            return with_weights(rows, sample_weight, self.n_jobs)[0]
+        if isinstance(state.weights, LocalWeights) and not rows.remote:
+            return WeightedRows(rows, state.weights)
         return rows
 
     def _fingerprint(self, rows: Rows, state: Fitted) -> npt.NDArray[np.uint16]:
@@ -440,7 +483,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         y : Ignored
             Present for compatibility with scikit-learn.
         **options : any
-            Further arguments of `fit`.
+            Further arguments of `fit`, such as `sample_weight`.
 
         Returns
         -------
@@ -596,7 +639,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
 
     def _check_has(self, name: str) -> None:
         """Raise AttributeError as for any attribute of an estimator that is not fitted."""
-        if "_fitted" not in vars(self):
+        if not self._is_fitted():
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _of_source(self, name: str, instead: str, function: Callable[[Block], Any]) -> Any:
@@ -620,7 +663,8 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
 
     def _finish_fit(self, state: Fitted, rows: Rows, reporter: Reporter) -> None:
         """Set the state, with the fingerprint of the rows, and the profile of the fit."""
-        self._set_fitted(replace(state, fingerprint=self._fingerprint(rows, state), missing=missing_of(rows)))
+        marks = self._fingerprint(rows, state)
+        self._set_fitted(replace(state, fingerprint=marks, missing=missing_of(rows), weights=rows.weights))
         self.fit_profile_ = {name: dict(facts) for name, facts in reporter.profile.items()}
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +19,14 @@ from ultraspec.rows import (
     ArrayRows,
     FileRows,
     InvalidData,
+    InvalidWeight,
+    LocalWeights,
     Rows,
     ScaledRows,
     SparseRows,
+    WeightedRows,
+    allocate_rows,
+    check_length,
     check_not_masked,
     check_numeric_frame,
     data_array_values,
@@ -28,12 +34,14 @@ from ultraspec.rows import (
     is_data_array,
     is_lazy,
     is_tensor,
+    missing_of,
     open_anndata,
     open_file,
     open_table,
     tensor_values,
     to_canonical_csr,
 )
+from ultraspec.storage.spool import as_array
 
 
 @dataclass(eq=False)
@@ -196,6 +204,118 @@ def open_rows(
         return rows
     with ThreadEngine(None) as engine:
         return ScaledRows(rows, measure_scaling(rows, engine))
+
+
+def open_weighted(estimator: Any, X: Any, sample_weight: Any) -> tuple[Rows, float]:
+    """Return the row source of what a user passes to `fit` as X, with the weights of the rows, and their scale.
+
+    `sample_weight` is None, a number, an array, a row source of one column, a Dask collection beside that of X, or the
+    name of a column of X, which is then no feature.
+    """
+    if isinstance(sample_weight, str):
+        X, sample_weight = split_column(X, sample_weight)
+    return with_weights(open_input(estimator, X, reset=True), sample_weight, estimator.n_jobs)
+
+
+def open_further(estimator: Any, X: Any, sample_weight: Any, scale: float) -> Rows:
+    """Return the row source of rows that are added to a fitted model, with weights that are scaled as before."""
+    if isinstance(sample_weight, str):
+        X, sample_weight = split_column(X, sample_weight)
+    rows = open_input(estimator, X, reset=False, drop=True)
+    if sample_weight is None and scale == 1.0:
+        return rows
+    return with_weights(rows, 1.0 if sample_weight is None else sample_weight, estimator.n_jobs, scale)[0]
+
+
+def with_weights(rows: Rows, sample_weight: Any, n_jobs: int | None, scale: float | None = None) -> tuple[Rows, float]:
+    """Return rows with weights, and the scale of these.
+
+    Without a given `scale`, rows that all have the same weight are returned as they are.
+    """
+    if sample_weight is None:
+        return rows, 1.0
+    if isinstance(sample_weight, numbers.Real):
+        LocalWeights.of(np.full(1, sample_weight, dtype=np.float64))  # one weight of all rows, but a valid one
+        if scale is None:
+            return rows, 1.0 / float(sample_weight)
+        missing = missing_of(rows)
+        sample_weight = np.full(rows.n_rows + (0 if missing is None else len(missing)), float(sample_weight))
+    values = _weight_values(sample_weight, n_jobs)
+    if rows.remote:
+        from ultraspec.rows.dask import open_weights, source_of
+
+        source = source_of(rows)
+        remote = open_weights(source, values, scale)
+        if scale is None and remote.equal:
+            return rows, 1.0 / remote.most
+        return rows.with_source(source.with_weights(remote)), remote.scale
+    if is_lazy(values):
+        raise InvalidWeight("is on a cluster, and X is not", "Pass sample_weight.compute().")
+    missing = missing_of(rows)
+    check_length(len(values), rows.n_rows + (0 if missing is None else len(missing)))
+    if missing is not None:
+        values = np.delete(as_array(values), missing)
+    weights = LocalWeights.of(values, scale)
+    if scale is None and weights.equal:
+        return rows, 1.0 / weights.most
+    return WeightedRows(rows, weights), weights.scale
+
+
+def _weight_values(sample_weight: Any, n_jobs: int | None) -> Any:
+    """Return weights as a vector: an array, a `Spool` or a Dask collection."""
+    if is_lazy(sample_weight):
+        return sample_weight
+    if isinstance(sample_weight, Rows):
+        return _read_column(sample_weight, n_jobs)
+    check_not_masked(sample_weight)
+    if is_tensor(sample_weight):
+        sample_weight = tensor_values(sample_weight)
+    values = np.asarray(sample_weight)
+    if values.ndim != 1:
+        raise InvalidWeight(f"has {values.ndim} dimensions", "Sample weights must be 1D array or scalar.")
+    if values.dtype == object:
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidWeight(f"holds values that are no numbers ({error})") from error
+    if values.dtype.kind not in "biuf":
+        raise InvalidWeight(f"has type {values.dtype}")
+    return values.astype(np.float64)  # a copy: the user may change the array
+
+
+def _read_column(rows: Rows, n_jobs: int | None) -> Any:
+    """Read the only column of a row source: into memory if that is small, otherwise into a temporary file."""
+    if rows.n_features != 1:
+        raise InvalidWeight(f"has {rows.n_features} columns", "Weights are one column.")
+    out = allocate_rows(rows, np.float64)
+
+    def fill(block: Any, span: tuple[int, int]) -> None:
+        out[slice(*span)] = (block.toarray() if scipy.sparse.issparse(block) else block)[:, 0]
+
+    with ThreadEngine(n_jobs) as engine:
+        engine.map_rows(rows, fill)
+    return out
+
+
+def split_column(X: Any, name: str) -> tuple[Any, Any]:
+    """Return X without one of its columns, and this column."""
+    if not isinstance(X, Rows) and not is_lazy(X):
+        table = open_table(X)
+        X = X if table is None else table
+    if hasattr(X, "columns") and hasattr(X, "drop"):  # a data frame
+        if name not in list(X.columns):
+            raise InvalidWeight(f"names the column {name!r}, which X does not have", "Pass the name of a column.")
+        return X.drop(columns=[name]) if hasattr(X, "iloc") else X.drop(name), X[name]
+    if not isinstance(X, Rows) or X.names is None:
+        raise InvalidWeight(
+            f"is {name!r}, the name of a column, and X has no column names", "Pass an array of weights."
+        )
+    others = [each for each in X.names if each != name]
+    source = X.rows if isinstance(X, ScaledRows) else X
+    weights = source.select([name])
+    if not others:
+        raise InvalidWeight(f"names the only column of X, {name!r}", "X needs columns to cluster, too.")
+    return X.select(others), weights
 
 
 def open_input(estimator: Any, X: Any, *, reset: bool, predicts: bool = True, drop: bool = False) -> Rows:

@@ -20,7 +20,7 @@ from ultraspec._kernels import agreement as kernels
 from ultraspec.cluster.points import Labels
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Rows, sample_indices, subset
+from ultraspec.rows import Rows, RowSample, take_draws, take_sample
 from ultraspec.spectral.candidates import JUDGE_LABELINGS, TREES, build_hierarchy
 from ultraspec.spectral.choice import COMMON_ROWS, Judge, Panel, SmallGraph, n_vectors_for
 from ultraspec.spectral.edges import new_edges
@@ -47,7 +47,6 @@ MOST_LAYERS = 5
 LEAST_SHARE = 0.3  # of the strength of the first layer, for the others
 
 Floats = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.int64]
 
 
 class Layer(NamedTuple):
@@ -176,18 +175,15 @@ def compare_at(
     splits = SPLITS if n > FEW_ROWS else MORE_SPLITS
     chance, *seeds = seed.spawn(1 + 2 * splits)
     rng = np.random.default_rng(chance)
-    common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, rng))
-    halves: list[Numbers] = []
-    for _ in range(splits):
-        order = rng.permutation(pool.n_rows)
-        halves += [np.sort(order[:n]), np.sort(order[n:])]
+    common = take_draws(pool, COMMON_ROWS, rng)
+    halves = [half for _ in range(splits) for half in split_rows(pool, rng)]
     fine = REPRESENTATIVES_PER_CLUSTER * level if level > LEVELS[0] else LEAST
     p = min(n, max(min(COARSE, n // ROWS_PER_REPRESENTATIVE), fine))
     alone = engine.within(MemberReporter(engine.reporter), alone=True)  # graphs are counted, not their passes
 
-    def build(task: tuple[Numbers, np.random.SeedSequence]) -> Judge:
-        rows, own_seed = task
-        graph = SmallGraph.build(subset(pool, rows), p, n_vectors_for(level), options, own_seed, alone)
+    def build(task: tuple[RowSample, np.random.SeedSequence]) -> Judge:
+        half, own_seed = task
+        graph = SmallGraph.build(take_sample(pool, half), p, n_vectors_for(level), options, own_seed, alone)
         number = int(own_seed.generate_state(1)[0])
         hierarchy = build_hierarchy(graph.graph, graph.spectrum, level, JUDGE_LABELINGS, number, alone)
         return Judge(hierarchy, new_edges(common, graph.index, graph.sigma), graph.index)
@@ -200,6 +196,26 @@ def compare_at(
         judges += engine.map(build, tasks[enough:])
         values = compare_halves(judges, FARTHEST * level, engine)
     return Panel(judges, common), values
+
+
+def split_rows(pool: Rows, rng: np.random.Generator) -> tuple[RowSample, RowSample]:
+    """Divide rows into random halves.
+
+    The weight of a row is in one half, unless it counts as two rows of mean weight or more: it is then divided as so
+    many rows would be.
+    """
+    order = rng.permutation(pool.n_rows)
+    n = pool.n_rows // 2
+    if pool.weights is None:
+        return RowSample(np.sort(order[:n])), RowSample(np.sort(order[n:]))
+    shares = np.zeros(pool.n_rows)
+    shares[order[:n]] = 1.0
+    weights = pool.read_weights(0, pool.n_rows)
+    units = np.rint(weights / weights.mean()).astype(np.int64)
+    heavy = units >= 2
+    shares[heavy] = rng.binomial(units[heavy], 0.5) / units[heavy]
+    first, second = np.flatnonzero(shares > 0), np.flatnonzero(shares < 1)
+    return RowSample(first, (weights * shares)[first]), RowSample(second, (weights * (1 - shares))[second])
 
 
 def compare_halves(judges: Sequence[Judge], most: int, engine: ThreadEngine) -> dict[int, Agreement]:
