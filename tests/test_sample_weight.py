@@ -232,16 +232,15 @@ def open_table_of_one_column():
 
 
 @pytest.mark.parametrize("kind", [USPEC(3, random_state=0), USENC(3, n_estimators=3, random_state=0)])
-def test_an_interrupted_fit_continues_with_the_same_weights(tmp_path, kind):
-    class FileLike(ArrayRows):
-        in_memory = False
-
+def test_an_interrupted_fit_continues_with_the_same_weights(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr("ultraspec.rows.results.MOST_MEMORY_BYTES", 0)
+    rows = ArrayRows(X, in_memory=False)
     kind.set_params(checkpoint=tmp_path / "c")
-    first = kind.fit(FileLike(X), sample_weight=WEIGHTS).labels_.tolist()
-    assert kind.fit(FileLike(X), sample_weight=WEIGHTS).labels_.tolist() == first
+    first = kind.fit(rows, sample_weight=WEIGHTS).labels_.tolist()
+    assert kind.fit(rows, sample_weight=WEIGHTS).labels_.tolist() == first
     for other in (WEIGHTS[::-1].copy(), None):
         with pytest.raises(ValueError, match="the weights of the rows differ"):
-            kind.fit(FileLike(X), sample_weight=other)
+            kind.fit(rows, sample_weight=other)
     kind.set_params(checkpoint=None)
     assert kind.fit(X, sample_weight=WEIGHTS).labels_.tolist() == first
 

@@ -221,7 +221,7 @@ def open_further(estimator: Any, X: Any, sample_weight: Any, scale: float) -> Ro
     """Return the row source of rows that are added to a fitted model, with weights that are scaled as before."""
     if isinstance(sample_weight, str):
         X, sample_weight = split_column(X, sample_weight)
-    rows = open_input(estimator, X, reset=False, drop=True)
+    rows = open_input(estimator, X, reset=False, drop=True, count=True)
     if sample_weight is None and scale == 1.0:
         return rows
     return with_weights(rows, 1.0 if sample_weight is None else sample_weight, estimator.n_jobs, scale)[0]
@@ -318,10 +318,13 @@ def split_column(X: Any, name: str) -> tuple[Any, Any]:
     return X.select(others), weights
 
 
-def open_input(estimator: Any, X: Any, *, reset: bool, predicts: bool = True, drop: bool = False) -> Rows:
+def open_input(
+    estimator: Any, X: Any, *, reset: bool, predicts: bool = True, drop: bool = False, count: bool = False
+) -> Rows:
     """Return the row source of what a user passes as X; set or check the estimator's feature count and names.
 
-    If the estimator's parameter `missing` is "drop", rows with NaN are left out if `reset` or `drop` is True.
+    If the estimator's parameter `missing` is "drop", rows with NaN are left out if `reset` or `drop` is True. Rows on a
+    cluster whose number is not known are counted if `reset` or `count` is True.
 
     Arrays are neither copied nor cast here, and not checked for NaN: the passes over blocks do that. For an estimator
     that was fitted on scaled rows (see `ultraspec.rows.scaled`), the rows are scaled. An estimator that does not label
@@ -351,7 +354,7 @@ def open_input(estimator: Any, X: Any, *, reset: bool, predicts: bool = True, dr
                 f"X was opened with scale='standard', but {kind} was fitted on rows without scaling. Leave scale out."
             )
         X = X.rows  # the scaling of the model is used
-    rows = _open(estimator, X, reset=False)
+    rows = _open(estimator, X, reset=False, count=count)
     if drop:
         rows = _drop_missing(estimator, rows)
     return rows if scaling is None else ScaledRows(rows, scaling)
@@ -361,13 +364,13 @@ def _drop_missing(estimator: Any, rows: Rows) -> Rows:
     return drop_missing(rows, estimator.n_jobs) if getattr(estimator, "missing", "error") == "drop" else rows
 
 
-def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
+def _open(estimator: Any, X: Any, *, reset: bool, count: bool = False) -> Rows:
     from sklearn.utils.validation import validate_data
 
     if isinstance(X, Rows):
         return _reset_features(estimator, X) if reset else _match_features(estimator, X)
     if is_lazy(X):
-        return _open_dask(estimator, X, reset=reset)
+        return _open_dask(estimator, X, reset=reset, count=reset or count)
     if isinstance(X, (str, bytes, os.PathLike)):
         shown = repr(os.fspath(X))
         raise TypeError(f"X is a path, {shown}. Open the file first: pass ultraspec.open_rows({shown}).")
@@ -405,16 +408,16 @@ def _open_data_array(estimator: Any, X: Any, *, reset: bool) -> Rows:
     return _reset_features(estimator, rows) if reset else _match_features(estimator, rows)
 
 
-def _open_dask(estimator: Any, X: Any, *, reset: bool) -> Rows:
+def _open_dask(estimator: Any, X: Any, *, reset: bool, count: bool) -> Rows:
     from ultraspec.rows.dask import open_dask
 
-    rows = open_dask(X, count=reset)
-    if not reset:
+    rows = open_dask(X, count=count)
+    if not count:
         return _match_features(estimator, rows)
     if rows.n_rows == 0 or rows.n_features == 0:
         what = "sample" if rows.n_rows == 0 else "feature"
         raise ValueError(f"Found array with 0 {what}(s) (shape={rows.shape}) while a minimum of 1 is required.")
-    return _reset_features(estimator, rows)
+    return _reset_features(estimator, rows) if reset else _match_features(estimator, rows)
 
 
 def _reset_features(estimator: Any, rows: Rows) -> Rows:

@@ -208,7 +208,7 @@ class USPEC(RowEstimator):
         For each phase of the fit, its duration in ``seconds`` and the peak of the resident memory in
         ``resident_bytes``, or None if the operating system does not report it.
     n_samples_seen_ : int
-        Number of rows that were fitted, and added by `partial_fit`.
+        Number of rows that were fitted, and added by `partial_fit`. Not for discretize="kmeans".
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -442,7 +442,7 @@ class USPEC(RowEstimator):
                     restore=Graph.from_arrays,
                 )
 
-                sums = GraphSums.of(graph, rows, weight_scale)
+                sums = None if on_rows else GraphSums.of(graph, rows, weight_scale)
 
             with phase("eigenvectors"):  # section 3.1.3, the transfer cut
                 graph = attach_fragments(graph, index.representatives, options)
