@@ -694,7 +694,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
                 )
             labels = choice.own.label(state.partition.groups)
             with ThreadEngine(self.n_jobs, self._console()) as engine:
-                args = labels, n_clusters, choice.judges, state.members[0], state.n_rows, options
+                args = labels, n_clusters, choice.judges, state.members[0], state.n_rows, options, False
                 return measure_stability(*args, engine)
         rows = self._unseen(open_further(self, X, sample_weight, 1.0), state.preprocessor)
         if rows.n_counted < LEAST_ROWS:
@@ -705,7 +705,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
             common = take_draws(rows, COMMON_ROWS, np.random.default_rng(seeds[0]))
             labels = state.model.label(common)
             judges = resampled_judges(rows, common, n_graphs, n_clusters, options, seeds[1], engine)
-            args = labels, n_clusters, judges, state.members[0], rows.n_counted, options
+            args = labels, n_clusters, judges, state.members[0], rows.n_counted, options, True
             return engine.apply(measure_stability, *args)
 
     def _check_has(self, name: str) -> None:

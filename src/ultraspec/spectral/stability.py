@@ -128,9 +128,19 @@ def resampled_judges(
 
 
 def null_judges(
-    model: Model, n_rows: int, p: int, n_clusters: int, n_graphs: int, options: GraphOptions, engine: ThreadEngine
+    model: Model,
+    n_rows: int,
+    p: int,
+    n_clusters: int,
+    n_graphs: int,
+    options: GraphOptions,
+    engine: ThreadEngine,
+    *,
+    resampled: bool = False,
 ) -> list[Judge]:
     """Build graphs of rows from one normal distribution with the covariance of the representatives of a model.
+
+    All graphs are of the same rows; if `resampled`, all but the first are of random halves of twice as many rows.
 
     Parameters
     ----------
@@ -156,7 +166,7 @@ def null_judges(
     scaled = (R - center) * np.sqrt(shares)[:, None]
     values, directions = np.linalg.eigh(scaled.T @ scaled)
     random = np.random.default_rng(0)
-    n = min(NULL_ROWS, n_rows)
+    n = min(2 * NULL_ROWS if resampled else NULL_ROWS, n_rows)
     noise = random.normal(size=(n, len(values))) * np.sqrt(np.maximum(values, 0.0))
     X = (noise @ directions.T + center).astype(np.float32)
     if options.metric == "cosine":
@@ -165,8 +175,12 @@ def null_judges(
     expected = min(n_clusters, max(1, n // 4))
     chance, *seeds = np.random.SeedSequence(0).spawn(1 + n_graphs)
     common = X[sample_indices(n, COMMON_ROWS, np.random.default_rng(chance))]
+    rows = ArrayRows(X)
     p = coarse_representatives(n, expected, options)
-    return build_judges(ArrayRows(X), common, p, expected, options, seeds, engine)
+    if not resampled:
+        return build_judges(rows, common, p, expected, options, seeds, engine)
+    first = build_judges(rows, common, p, expected, options, seeds[:1], engine)
+    return first + resampled_judges(rows, common, n_graphs - 1, expected, options, seeds[1], engine)
 
 
 def null_level(own: Judge, judges: Sequence[Judge], k: int, engine: ThreadEngine) -> tuple[float, float]:
@@ -190,6 +204,7 @@ def measure_stability(
     model: Model,
     n_rows: int,
     options: GraphOptions,
+    resampled: bool,
     engine: ThreadEngine,
 ) -> Stability:
     """Compare clusters with those of other graphs, and with clusters of rows without structure.
@@ -208,6 +223,8 @@ def measure_stability(
         Number of its rows.
     options : GraphOptions
         Parameters of the graphs.
+    resampled : bool
+        Whether the other graphs are of random halves of the rows.
     engine : ThreadEngine
         Builds the graphs of rows without structure.
     """
@@ -216,8 +233,8 @@ def measure_stability(
     shares = np.bincount(labels, minlength=n_clusters) / len(labels)
     clusters = cluster_stability(labels, n_clusters, others)
     p = len(judges[0].hierarchy.nodes)
-    n_null = 1 + min(NULL_GRAPHS - 1, len(judges))
-    first, *rest = null_judges(model, n_rows, p, n_clusters, n_null, options, engine)
+    n_null = 1 + (len(judges) if resampled else min(NULL_GRAPHS - 1, len(judges)))
+    first, *rest = null_judges(model, n_rows, p, n_clusters, n_null, options, engine, resampled=resampled)
     k = min(n_clusters, *(judge.hierarchy.n_nodes for judge in (first, *rest)))
     level, null_agreement = null_level(first, rest, k, engine)
     corrected = correct_for_size(clusters, shares)
