@@ -18,26 +18,44 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec._checks import check_choice, check_clusters, check_integer, check_jobs, check_number, seed_sequence
-from ultraspec._input import open_input
+from ultraspec._input import open_further, open_input, with_weights
 from ultraspec.engines.callbacks import CallbackReporter, CallbackSupport
 from ultraspec.engines.fingerprint import describe_data
 from ultraspec.engines.finite import counting_not_finite
 from ultraspec.engines.progress import Reporter, reporter_for
 from ultraspec.engines.threads import ThreadEngine, engine_for
 from ultraspec.metrics.distances import silhouette
-from ultraspec.rows import Block, Rows, RowView, Scaling, Span, like_rows, missing_of, spread
+from ultraspec.rows import (
+    Block,
+    LocalWeights,
+    Rows,
+    RowView,
+    RowWeights,
+    Scaling,
+    Span,
+    WeightedRows,
+    like_rows,
+    missing_of,
+    spread,
+    take_draws,
+)
+from ultraspec.spectral.choice import COMMON_ROWS
 from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.explanation import Findings, explain, overlaps_of
 from ultraspec.spectral.layers import Layer
 from ultraspec.spectral.model import Model, RowModel
+from ultraspec.spectral.options import GraphOptions
 from ultraspec.spectral.outliers import QUANTILES
 from ultraspec.spectral.partition import Partition, VotePartition, embed_all
 from ultraspec.spectral.preprocess import METRICS, GappyRows, Preprocessor, UnseenRows, apply_to_complete
 from ultraspec.spectral.representatives import MOST_REPRESENTATIVES
+from ultraspec.spectral.stability import Stability, measure_stability, resampled_judges
+from ultraspec.spectral.sums import GraphSums
 from ultraspec.storage.checkpoint import Checkpoint, NoCheckpoint
 from ultraspec.storage.spool import ArrayTuple
 
 ROWS_REMEMBERED = 32  # at each end, to recognise the fitted rows
+LEAST_ROWS = 60  # that can be resampled
 LEAST_EQUAL = 0.75  # share of them that must be equal: another processor may round a tie the other way
 
 SET_ON_INPUT = ("n_features_in_", "feature_names_in_", "scaling_")  # attributes that change before a fit succeeds
@@ -98,6 +116,10 @@ class Fitted:
     missing : ndarray of int64, or None
         Numbers of the rows that were left out, see the parameter `missing`. What has a value per row above has none for
         them. Neither pickles nor model files store them.
+    weights : RowWeights or None
+        Weights of the fitted rows; None if all count alike. Neither pickles nor model files store them.
+    sums : GraphSums or None
+        Sums of the graph of `USPEC`, to which rows can be added; files of older releases lack them.
     """
 
     model: RowModel
@@ -114,6 +136,8 @@ class Fitted:
     outlier_quantiles: npt.NDArray[np.float32] | None = None
     outlier_scores: npt.NDArray[np.float32] | None = None
     missing: npt.NDArray[np.int64] | None = None
+    weights: RowWeights | None = None
+    sums: GraphSums | None = None
 
     @property
     def partition(self) -> Partition:
@@ -156,7 +180,7 @@ class Fitted:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what grows with the rows, for pickles."""
-        left_out = ("edges", "consensus", "source", "outlier_scores", "missing")
+        left_out = ("edges", "consensus", "source", "outlier_scores", "missing", "weights")
         return {**vars(self), **dict.fromkeys(left_out)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -220,9 +244,9 @@ class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     def _least_clusters(self, rows: Rows) -> int:
         """Return `n_clusters`, or 1 if it is "auto"; raise ValueError if there are fewer rows."""
         n_clusters = 1 if self.n_clusters == "auto" else int(self.n_clusters)
-        if rows.n_rows < n_clusters:
+        if rows.n_counted < n_clusters:
             raise ValueError(
-                f"n_samples={rows.n_rows} rows cannot form n_clusters={n_clusters} clusters. "
+                f"n_samples={rows.n_counted} rows cannot form n_clusters={n_clusters} clusters. "
                 "Pass more rows or a smaller n_clusters."
             )
         return n_clusters
@@ -246,7 +270,7 @@ class RowClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
 def _votes(model: Any) -> bool:
     """Return whether rows of a fitted estimator vote, so that they have memberships; raise AttributeError if not."""
-    if "_fitted" in vars(model) and not isinstance(model._fitted.partition, VotePartition):
+    if model._is_fitted() and not isinstance(model._fitted.partition, VotePartition):
         raise AttributeError(
             f"This {type(model).__name__} has no predict_proba: rows are assigned to the nearest centre, not by votes. "
             "Fit with the default of discretize or consensus."
@@ -278,6 +302,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
     """Base of the estimators that label and embed new rows."""
 
     _per_row: ClassVar[tuple[str, ...]] = ("labels_",)  # fitted attributes that grow with the rows, and are stored
+    _refreshed: ClassVar[tuple[str, ...]] = ()  # fitted attributes that `_refresh` computes when they are needed
     _fitted: Fitted
     n_features_in_: int
     scaling_: Scaling | None
@@ -286,6 +311,9 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
 
         def __getattr__(self, name: str) -> Any:
             """Raise an informative AttributeError for fitted attributes that model files do not store."""
+            if name in self._refreshed and "_stale" in vars(self):
+                self._refresh()
+                return getattr(self, name)
             if name in (*self._per_row, "fit_profile_") and "n_clusters_" in vars(self):
                 instead = {"labels_": "predict(X)", "fit_profile_": "fit(X)"}
                 raise AttributeError(
@@ -310,7 +338,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
 
     def _small_page(self) -> str | None:
         """Return a small live page about a fitted model in a frame; None if it is not fitted or holds no rows."""
-        if "_fitted" not in vars(self) or "labels_" not in vars(self):
+        if not self._is_fitted() or not hasattr(self, "labels_"):
             return None
         try:  # by name, because tools lie above the estimators
             notebook = importlib.import_module("ultraspec.report.notebook")
@@ -319,6 +347,19 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
             return None
         framed: str | None = None if page is None else notebook.in_frame(page, notebook.SMALL_HEIGHT)
         return framed
+
+    def _is_fitted(self) -> bool:
+        return "_fitted" in vars(self) or "_stale" in vars(self)
+
+    def _refresh(self) -> None:
+        """Compute the fitted attributes after rows were added."""
+        raise NotImplementedError
+
+    def __getstate__(self) -> Any:
+        """Return the state for copies and pickles, without anything that is to be computed later."""
+        if "_stale" in vars(self):
+            self._refresh()
+        return super().__getstate__()
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -381,8 +422,11 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
                     yield engine, checkpoint, checkpoint.seed
             reporter.close()
 
-    def _open_fitted(self, X: Any) -> Rows:
-        """Return the row source of the rows that were fitted; raise ValueError if X holds other rows."""
+    def _open_fitted(self, X: Any, sample_weight: Any = None) -> Rows:
+        """Return the row source of the rows that were fitted; raise ValueError if X holds other rows.
+
+        Their weights are `sample_weight`, or those that were fitted, if this model holds them.
+        """
         rows = open_input(self, X, reset=False, drop=True)
         state = self._fitted
         if rows.n_rows != state.n_rows:
@@ -394,6 +438,10 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
                     "X does not hold the rows that were fitted. Pass the same rows in the same order; predict labels "
                     "other rows."
                 )
+        if sample_weight is not None:
+            return with_weights(rows, sample_weight, self.n_jobs)[0]
+        if isinstance(state.weights, LocalWeights) and not rows.remote:
+            return WeightedRows(rows, state.weights)
         return rows
 
     def _fingerprint(self, rows: Rows, state: Fitted) -> npt.NDArray[np.uint16]:
@@ -440,7 +488,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         y : Ignored
             Present for compatibility with scikit-learn.
         **options : any
-            Further arguments of `fit`.
+            Further arguments of `fit`, such as `sample_weight`.
 
         Returns
         -------
@@ -594,9 +642,75 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
                 findings = replace(findings, overlaps=overlaps_of(partition.memberships(common)))
         return explain(replace(findings, outlier_quantiles=state.outlier_quantiles))
 
+    def stability(
+        self, X: Any = None, *, n_graphs: int = 6, sample_weight: Any = None, random_state: Any = 0
+    ) -> Stability:
+        """Measure how far independent graphs find the clusters again, compared with rows without structure.
+
+        With X, `n_graphs` graphs are built from resampled rows: each from a random half of the rows, or of 50,000, with
+        representatives of its own. Without X, the graphs are those that judged the clusters in the fit. Each graph is
+        divided into `n_clusters_` clusters in all ways that `USPEC` knows. A cluster of this model is as stable as its
+        Jaccard index with the most similar of theirs. The same is measured for rows from one normal distribution with
+        the covariance of the data. Clusters that are no more stable than those are no evidence of structure.
+
+        The cost hardly depends on the number of rows: samples are read, also from files and from a cluster.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features), optional
+            Rows, those that were fitted or others.
+        n_graphs : int, default=6
+            Number of resampled graphs, if X is given.
+        sample_weight : array-like of shape (n_samples,), row source of one column, or str, optional
+            Weights of the rows of X.
+        random_state : int, RandomState, Generator or None, default=0
+            Seed of the random numbers.
+
+        Returns
+        -------
+        Stability
+            Stability of each cluster, agreement of the whole, and both for rows without structure.
+
+        Examples
+        --------
+        >>> from ultraspec import USPEC, datasets
+        >>> X, _ = datasets.generate("cc", 5_000, random_state=0)
+        >>> found = USPEC(3, random_state=0).fit(X).stability(X, n_graphs=3)
+        >>> found.clusters.min() > 0.9, found.stands_out.tolist()
+        (np.True_, [True, True, True])
+        """
+        check_is_fitted(self)
+        check_integer("n_graphs", n_graphs, least=1)
+        state = self._fitted
+        n_clusters = state.partition.n_clusters
+        if n_clusters < 2:
+            raise ValueError("This model has a single cluster, which any graph finds again. Cut it into two or more.")
+        options = GraphOptions.of(self)
+        if X is None:
+            choice = state.model.choice
+            if choice is None or not choice.judges or not isinstance(state.partition, VotePartition):
+                raise ValueError(
+                    "No other graphs judge the clusters of this model. Pass rows: stability(X) builds graphs of them."
+                )
+            labels = choice.own.label(state.partition.groups)
+            with ThreadEngine(self.n_jobs, self._console()) as engine:
+                args = labels, n_clusters, choice.judges, state.members[0], state.n_rows, options, False
+                return measure_stability(*args, engine)
+        rows = self._unseen(open_further(self, X, sample_weight, 1.0), state.preprocessor)
+        if rows.n_counted < LEAST_ROWS:
+            raise ValueError(f"X has {rows.n_counted} rows, too few to resample: at least {LEAST_ROWS} are needed.")
+        seeds = seed_sequence(random_state).spawn(2)
+        reporter = self._console()
+        with engine_for(rows, self.n_jobs, reporter) as engine, reporter.phase("stability"):
+            common = take_draws(rows, COMMON_ROWS, np.random.default_rng(seeds[0]))
+            labels = state.model.label(common)
+            judges = resampled_judges(rows, common, n_graphs, n_clusters, options, seeds[1], engine)
+            args = labels, n_clusters, judges, state.members[0], rows.n_counted, options, True
+            return engine.apply(measure_stability, *args)
+
     def _check_has(self, name: str) -> None:
         """Raise AttributeError as for any attribute of an estimator that is not fitted."""
-        if "_fitted" not in vars(self):
+        if not self._is_fitted():
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _of_source(self, name: str, instead: str, function: Callable[[Block], Any]) -> Any:
@@ -620,7 +734,8 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
 
     def _finish_fit(self, state: Fitted, rows: Rows, reporter: Reporter) -> None:
         """Set the state, with the fingerprint of the rows, and the profile of the fit."""
-        self._set_fitted(replace(state, fingerprint=self._fingerprint(rows, state), missing=missing_of(rows)))
+        marks = self._fingerprint(rows, state)
+        self._set_fitted(replace(state, fingerprint=marks, missing=missing_of(rows), weights=rows.weights))
         self.fit_profile_ = {name: dict(facts) for name, facts in reporter.profile.items()}
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +19,14 @@ from ultraspec.rows import (
     ArrayRows,
     FileRows,
     InvalidData,
+    InvalidWeight,
+    LocalWeights,
     Rows,
     ScaledRows,
     SparseRows,
+    WeightedRows,
+    allocate_rows,
+    check_length,
     check_not_masked,
     check_numeric_frame,
     data_array_values,
@@ -28,12 +34,14 @@ from ultraspec.rows import (
     is_data_array,
     is_lazy,
     is_tensor,
+    missing_of,
     open_anndata,
     open_file,
     open_table,
     tensor_values,
     to_canonical_csr,
 )
+from ultraspec.storage.spool import as_array
 
 
 @dataclass(eq=False)
@@ -198,10 +206,125 @@ def open_rows(
         return ScaledRows(rows, measure_scaling(rows, engine))
 
 
-def open_input(estimator: Any, X: Any, *, reset: bool, predicts: bool = True, drop: bool = False) -> Rows:
+def open_weighted(estimator: Any, X: Any, sample_weight: Any) -> tuple[Rows, float]:
+    """Return the row source of what a user passes to `fit` as X, with the weights of the rows, and their scale.
+
+    `sample_weight` is None, a number, an array, a row source of one column, a Dask collection beside that of X, or the
+    name of a column of X, which is then no feature.
+    """
+    if isinstance(sample_weight, str):
+        X, sample_weight = split_column(X, sample_weight)
+    return with_weights(open_input(estimator, X, reset=True), sample_weight, estimator.n_jobs)
+
+
+def open_further(estimator: Any, X: Any, sample_weight: Any, scale: float) -> Rows:
+    """Return the row source of rows that are added to a fitted model, with weights that are scaled as before."""
+    if isinstance(sample_weight, str):
+        X, sample_weight = split_column(X, sample_weight)
+    rows = open_input(estimator, X, reset=False, drop=True, count=True)
+    if sample_weight is None and scale == 1.0:
+        return rows
+    return with_weights(rows, 1.0 if sample_weight is None else sample_weight, estimator.n_jobs, scale)[0]
+
+
+def with_weights(rows: Rows, sample_weight: Any, n_jobs: int | None, scale: float | None = None) -> tuple[Rows, float]:
+    """Return rows with weights, and the scale of these.
+
+    Without a given `scale`, rows that all have the same weight are returned as they are.
+    """
+    if sample_weight is None:
+        return rows, 1.0
+    if isinstance(sample_weight, numbers.Real):
+        LocalWeights.of(np.full(1, sample_weight, dtype=np.float64))  # one weight of all rows, but a valid one
+        if scale is None:
+            return rows, 1.0 / float(sample_weight)
+        missing = missing_of(rows)
+        sample_weight = np.full(rows.n_rows + (0 if missing is None else len(missing)), float(sample_weight))
+    values = _weight_values(sample_weight, n_jobs)
+    if rows.remote:
+        from ultraspec.rows.dask import open_weights, source_of
+
+        source = source_of(rows)
+        remote = open_weights(source, values, scale)
+        if scale is None and remote.equal:
+            return rows, 1.0 / remote.most
+        return rows.with_source(source.with_weights(remote)), remote.scale
+    if is_lazy(values):
+        raise InvalidWeight("is on a cluster, and X is not", "Pass sample_weight.compute().")
+    missing = missing_of(rows)
+    check_length(len(values), rows.n_rows + (0 if missing is None else len(missing)))
+    if missing is not None:
+        values = np.delete(as_array(values), missing)
+    weights = LocalWeights.of(values, scale)
+    if scale is None and weights.equal:
+        return rows, 1.0 / weights.most
+    return WeightedRows(rows, weights), weights.scale
+
+
+def _weight_values(sample_weight: Any, n_jobs: int | None) -> Any:
+    """Return weights as a vector: an array, a `Spool` or a Dask collection."""
+    if is_lazy(sample_weight):
+        return sample_weight
+    if isinstance(sample_weight, Rows):
+        return _read_column(sample_weight, n_jobs)
+    check_not_masked(sample_weight)
+    if is_tensor(sample_weight):
+        sample_weight = tensor_values(sample_weight)
+    values = np.asarray(sample_weight)
+    if values.ndim != 1:
+        raise InvalidWeight(f"has {values.ndim} dimensions", "Sample weights must be 1D array or scalar.")
+    if values.dtype == object:
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidWeight(f"holds values that are no numbers ({error})") from error
+    if values.dtype.kind not in "biuf":
+        raise InvalidWeight(f"has type {values.dtype}")
+    return values.astype(np.float64)  # a copy: the user may change the array
+
+
+def _read_column(rows: Rows, n_jobs: int | None) -> Any:
+    """Read the only column of a row source: into memory if that is small, otherwise into a temporary file."""
+    if rows.n_features != 1:
+        raise InvalidWeight(f"has {rows.n_features} columns", "Weights are one column.")
+    out = allocate_rows(rows, np.float64)
+
+    def fill(block: Any, span: tuple[int, int]) -> None:
+        out[slice(*span)] = (block.toarray() if scipy.sparse.issparse(block) else block)[:, 0]
+
+    with ThreadEngine(n_jobs) as engine:
+        engine.map_rows(rows, fill)
+    return out
+
+
+def split_column(X: Any, name: str) -> tuple[Any, Any]:
+    """Return X without one of its columns, and this column."""
+    if not isinstance(X, Rows) and not is_lazy(X):
+        table = open_table(X)
+        X = X if table is None else table
+    if hasattr(X, "columns") and hasattr(X, "drop"):  # a data frame
+        if name not in list(X.columns):
+            raise InvalidWeight(f"names the column {name!r}, which X does not have", "Pass the name of a column.")
+        return X.drop(columns=[name]) if hasattr(X, "iloc") else X.drop(name), X[name]
+    if not isinstance(X, Rows) or X.names is None:
+        raise InvalidWeight(
+            f"is {name!r}, the name of a column, and X has no column names", "Pass an array of weights."
+        )
+    others = [each for each in X.names if each != name]
+    source = X.rows if isinstance(X, ScaledRows) else X
+    weights = source.select([name])
+    if not others:
+        raise InvalidWeight(f"names the only column of X, {name!r}", "X needs columns to cluster, too.")
+    return X.select(others), weights
+
+
+def open_input(
+    estimator: Any, X: Any, *, reset: bool, predicts: bool = True, drop: bool = False, count: bool = False
+) -> Rows:
     """Return the row source of what a user passes as X; set or check the estimator's feature count and names.
 
-    If the estimator's parameter `missing` is "drop", rows with NaN are left out if `reset` or `drop` is True.
+    If the estimator's parameter `missing` is "drop", rows with NaN are left out if `reset` or `drop` is True. Rows on a
+    cluster whose number is not known are counted if `reset` or `count` is True.
 
     Arrays are neither copied nor cast here, and not checked for NaN: the passes over blocks do that. For an estimator
     that was fitted on scaled rows (see `ultraspec.rows.scaled`), the rows are scaled. An estimator that does not label
@@ -231,7 +354,7 @@ def open_input(estimator: Any, X: Any, *, reset: bool, predicts: bool = True, dr
                 f"X was opened with scale='standard', but {kind} was fitted on rows without scaling. Leave scale out."
             )
         X = X.rows  # the scaling of the model is used
-    rows = _open(estimator, X, reset=False)
+    rows = _open(estimator, X, reset=False, count=count)
     if drop:
         rows = _drop_missing(estimator, rows)
     return rows if scaling is None else ScaledRows(rows, scaling)
@@ -241,13 +364,13 @@ def _drop_missing(estimator: Any, rows: Rows) -> Rows:
     return drop_missing(rows, estimator.n_jobs) if getattr(estimator, "missing", "error") == "drop" else rows
 
 
-def _open(estimator: Any, X: Any, *, reset: bool) -> Rows:
+def _open(estimator: Any, X: Any, *, reset: bool, count: bool = False) -> Rows:
     from sklearn.utils.validation import validate_data
 
     if isinstance(X, Rows):
         return _reset_features(estimator, X) if reset else _match_features(estimator, X)
     if is_lazy(X):
-        return _open_dask(estimator, X, reset=reset)
+        return _open_dask(estimator, X, reset=reset, count=reset or count)
     if isinstance(X, (str, bytes, os.PathLike)):
         shown = repr(os.fspath(X))
         raise TypeError(f"X is a path, {shown}. Open the file first: pass ultraspec.open_rows({shown}).")
@@ -285,16 +408,16 @@ def _open_data_array(estimator: Any, X: Any, *, reset: bool) -> Rows:
     return _reset_features(estimator, rows) if reset else _match_features(estimator, rows)
 
 
-def _open_dask(estimator: Any, X: Any, *, reset: bool) -> Rows:
+def _open_dask(estimator: Any, X: Any, *, reset: bool, count: bool) -> Rows:
     from ultraspec.rows.dask import open_dask
 
-    rows = open_dask(X, count=reset)
-    if not reset:
+    rows = open_dask(X, count=count)
+    if not count:
         return _match_features(estimator, rows)
     if rows.n_rows == 0 or rows.n_features == 0:
         what = "sample" if rows.n_rows == 0 else "feature"
         raise ValueError(f"Found array with 0 {what}(s) (shape={rows.shape}) while a minimum of 1 is required.")
-    return _reset_features(estimator, rows)
+    return _reset_features(estimator, rows) if reset else _match_features(estimator, rows)
 
 
 def _reset_features(estimator: Any, rows: Rows) -> Rows:

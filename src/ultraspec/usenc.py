@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ultraspec._checks import check_checkpoint, check_choice, check_integer, check_range
 from ultraspec._estimator import Fitted, RowEstimator, all_or_nothing
-from ultraspec._input import open_input
+from ultraspec._input import open_input, open_weighted
 from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.engines.threads import ThreadEngine, engine_for
 from ultraspec.ensemble.consensus import Consensus, ConsensusMethod, Ensemble, warn_if_single
@@ -252,7 +252,7 @@ class USENC(RowEstimator):
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> USENC:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> USENC:  # noqa: ARG002
         """Cluster the rows of X.
 
         Parameters
@@ -261,6 +261,9 @@ class USENC(RowEstimator):
             Rows of any numeric type and memory order; read-only and memory-mapped arrays are not copied.
         y : Ignored
             Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_samples,), row source of one column, or str, default=None
+            Weight of each row: one of weight 2 counts as two equal rows, one of weight 0 is labelled but does not
+            count. A name is that of a column of X, which is then no feature. None counts all rows alike.
 
         Returns
         -------
@@ -268,10 +271,10 @@ class USENC(RowEstimator):
             The fitted estimator itself.
         """
         self._check_parameters()
-        rows = open_input(self, X, reset=True)
+        rows, _ = open_weighted(self, X, sample_weight)
         n_clusters = self._least_clusters(rows)
         method = CONSENSUS_METHODS[self.consensus]
-        options = MemberOptions.of(self, rows.n_rows, n_clusters, depend_on_it=method.needs_n_clusters)
+        options = MemberOptions.of(self, rows.n_counted, n_clusters, depend_on_it=method.needs_n_clusters)
         parameters = options.describe() | ({"n_clusters": "auto"} if self.n_clusters == "auto" else {})
         with self._open_run(rows, parameters) as (engine, checkpoint, seed):
             phase = engine.reporter.phase
@@ -297,7 +300,7 @@ class USENC(RowEstimator):
                     layers, _ = engine.apply(find_layers, pool, options.graph, layers_seed)
                     n_clusters = layers[0].n_clusters
                     warn_of_no_structure(layers)
-                    options = MemberOptions.of(self, rows.n_rows, n_clusters, depend_on_it=method.needs_n_clusters)
+                    options = MemberOptions.of(self, rows.n_counted, n_clusters, depend_on_it=method.needs_n_clusters)
 
             with phase("members"):  # section 3.2.1, ensemble generation
                 members = method.generate(prepared, options, self.n_estimators, seeds[1], checkpoint, engine)
@@ -353,6 +356,7 @@ class USENC(RowEstimator):
         nodes: Sequence[int] | None = None,
         discretize: str | None = None,
         consensus: str | None = None,
+        sample_weight: Any = None,
     ) -> USENC:
         """Combine the same members into other clusters, without fitting again: a number of them, or nodes of the tree.
 
@@ -371,6 +375,8 @@ class USENC(RowEstimator):
         consensus : {"auto", "transfer_cut"}, optional
             Another way to combine the members. By default that of this model. Members of "transfer_cut" cannot be
             combined by "auto", because they have no trees.
+        sample_weight : array-like of shape (n_samples,) or row source of one column, optional
+            Weights of the rows, if X is given and `fit` had some: clusters are numbered by weight.
 
         Returns
         -------
@@ -402,7 +408,7 @@ class USENC(RowEstimator):
         if same_method:
             self._check_cut(n_clusters, leaves=self._n_leaves)
         state = self._fitted
-        source = state.source if X is None else self._open_fitted(X)
+        source = state.source if X is None else self._open_fitted(X, sample_weight)
         reporter = self._console()
         with engine_for(source, self.n_jobs, reporter) as engine, reporter.phase("consensus"):
             rows = None if source is None else self._unseen(source, state.preprocessor)
@@ -446,7 +452,8 @@ class USENC(RowEstimator):
         labels = None if is_lazy(self.base_labels_) else self.base_labels_
         if labels is None and rows is None:
             raise ValueError("The rows are on a cluster, and this model does not hold them. Call cut(n_clusters, X).")
-        members = Ensemble(self._model.models, labels, rows)
+        weights = self._fitted.weights if rows is None else rows.weights
+        members = Ensemble(self._model.models, labels, rows, weights=weights)
         method = CONSENSUS_METHODS[self.consensus]
         if n_clusters is None:
             return method.restore(members, self._model.partition, self.regularization, engine)

@@ -10,14 +10,26 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ultraspec._checks import check_checkpoint, check_choice, check_integer, to_python
 from ultraspec._estimator import Fitted, RowEstimator, all_or_nothing, row_confidence
-from ultraspec._input import open_input
+from ultraspec._input import open_further, open_input, open_weighted
 from ultraspec.engines.callbacks import with_callbacks
 from ultraspec.engines.threads import ThreadEngine, engine_for
-from ultraspec.rows import Rows, RowView, missing_of, sample_indices, spread, subset
+from ultraspec.rows import (
+    Rows,
+    RowSample,
+    RowView,
+    RowWeights,
+    missing_of,
+    sample_indices,
+    spread,
+    stays_in_memory,
+    take_sample,
+)
+from ultraspec.spectral.candidates import LABELINGS, build_hierarchy
 from ultraspec.spectral.choice import (
     Choice,
     Chosen,
@@ -29,16 +41,24 @@ from ultraspec.spectral.choice import (
     sample_pool,
 )
 from ultraspec.spectral.discretize import DISCRETIZATIONS, cluster_rows
-from ultraspec.spectral.edges import Edges, LazyEdges, connect, exact_edges, find_edges
-from ultraspec.spectral.embedding import stores_edges
+from ultraspec.spectral.edges import Edges, LazyEdges, connect, connect_exactly, exact_edges, find_edges
+from ultraspec.spectral.embedding import stores_edges, weights_of_edges
 from ultraspec.spectral.layers import find_layers, warn_of_no_structure
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.neighbors import build_index
 from ultraspec.spectral.options import PAPER_GRAPH, GraphOptions, LabelOptions
-from ultraspec.spectral.outliers import distances_of_edges, map_stored, score_quantiles, scores_of_edges
-from ultraspec.spectral.partition import Partition, VotePartition, label_rows
+from ultraspec.spectral.outliers import (
+    distances_of_edges,
+    join_quantiles,
+    map_stored,
+    score_quantiles,
+    scores_of_edges,
+    warn_of_distant_rows,
+)
+from ultraspec.spectral.partition import Partition, VotePartition, continued_numbers, label_edges, label_rows
 from ultraspec.spectral.preprocess import PreparedRows, Preprocessor, prepare_rows
 from ultraspec.spectral.representatives import count_representatives, select_representatives
+from ultraspec.spectral.sums import GraphSums, mass_of
 from ultraspec.spectral.transfer_cut import (
     KEPT_VECTORS,
     Graph,
@@ -59,6 +79,23 @@ class Division(NamedTuple):
     partition: Partition
     n_iter: int
     agreements: dict[str, float] | None = None
+
+
+class Stale(NamedTuple):
+    """State of a model to which rows were added, and their mean distances to representatives if these are in memory."""
+
+    state: Fitted
+    distances: npt.NDArray[np.float32] | None
+
+
+def _can_add_rows(model: Any) -> bool:
+    """Return whether rows can be added to the graph; raise AttributeError if not."""
+    if model.discretize == "kmeans":
+        raise AttributeError(
+            "This USPEC has no partial_fit: with discretize='kmeans', clusters are those of k-means on all rows, which "
+            "a model does not hold. Pass another discretize."
+        )
+    return True
 
 
 class USPEC(RowEstimator):
@@ -170,6 +207,8 @@ class USPEC(RowEstimator):
     fit_profile_ : dict
         For each phase of the fit, its duration in ``seconds`` and the peak of the resident memory in
         ``resident_bytes``, or None if the operating system does not report it.
+    n_samples_seen_ : int
+        Number of rows that were fitted, and added by `partial_fit`. Not for discretize="kmeans".
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -207,6 +246,18 @@ class USPEC(RowEstimator):
     >>> model.cut(2).labels_.max()
     np.int32(1)
     """
+
+    _refreshed = (
+        "_fitted",
+        "labels_",
+        "n_clusters_",
+        "n_iter_",
+        "candidates_",
+        "layers_",
+        "discretize_",
+        "sigma_",
+        "eigenvalues_",
+    )
 
     def __init__(
         self,
@@ -279,7 +330,7 @@ class USPEC(RowEstimator):
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> USPEC:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> USPEC:  # noqa: ARG002
         """Cluster the rows of X.
 
         Parameters
@@ -288,6 +339,9 @@ class USPEC(RowEstimator):
             Rows of any numeric type and memory order; read-only and memory-mapped arrays are not copied.
         y : Ignored
             Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_samples,), row source of one column, or str, default=None
+            Weight of each row: one of weight 2 counts as two equal rows, one of weight 0 is labelled but does not
+            count. A name is that of a column of X, which is then no feature. None counts all rows alike.
 
         Returns
         -------
@@ -295,7 +349,7 @@ class USPEC(RowEstimator):
             The fitted estimator itself.
         """
         self._check_parameters()
-        rows = open_input(self, X, reset=True)
+        rows, weight_scale = open_weighted(self, X, sample_weight)
         n_clusters = self._least_clusters(rows)
         options = GraphOptions.of(self)
         with self._open_run(rows, self._describe()) as (engine, checkpoint, seed):
@@ -304,8 +358,8 @@ class USPEC(RowEstimator):
             rngs = [np.random.default_rng(each) for each in seeds]
 
             with phase("survey"):  # check the rows, choose the scale of float32 and principal components
-                sample = self._sample(rows.n_rows, seeds[3])
-                graph_rows = rows if sample is None else subset(rows, sample)
+                sample = self._sample(rows.n_rows, rows.weights, seeds[3])
+                graph_rows = rows if sample is None else take_sample(rows, sample)
                 preprocessor = checkpoint.run(
                     "space",
                     Preprocessor.fit,
@@ -314,7 +368,7 @@ class USPEC(RowEstimator):
                     rngs[0],
                     engine,
                     getattr(self, "feature_names_in_", None),
-                    sample,
+                    None if sample is None else sample.indices,
                     self.n_components,
                     restore=partial(Preprocessor.from_arrays, self.metric),
                 )
@@ -388,6 +442,8 @@ class USPEC(RowEstimator):
                     restore=Graph.from_arrays,
                 )
 
+                sums = None if on_rows else GraphSums.of(graph, rows, weight_scale)
+
             with phase("eigenvectors"):  # section 3.1.3, the transfer cut
                 graph = attach_fragments(graph, index.representatives, options)
                 spectrum = engine.apply(transfer_cut, graph, n_vectors, options.regularization, index.representatives)
@@ -418,10 +474,135 @@ class USPEC(RowEstimator):
             layers=layers,
             outlier_quantiles=quantiles,
             outlier_scores=scores,
+            sums=sums,
         )
+        self.__dict__.pop("_stale", None)
         self._finish_fit(state, rows, engine.reporter)
         self.labels_ = self._map_rows(rows, model.label, np.int32) if rows.remote else spread(labels, missing_of(rows))
         return self
+
+    @available_if(_can_add_rows)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> USPEC:
+        """Add the rows of X to the graph of a fitted model, without those that were fitted before.
+
+        The graph is then that of all rows so far, with the representatives and the width of the affinity of the first
+        fit. It is cut again when that is needed: by `predict`, `cut`, or an attribute. Clusters keep their numbers
+        where they continue. The graphs that judge the clusters are those of the first fit. If the estimator is not
+        fitted, this is `fit`.
+
+        Attributes with a value per row, such as `labels_`, are then those of these rows. `n_samples_seen_` counts all.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Further rows.
+        y : Ignored
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_samples,), row source of one column, or str, default=None
+            Weights of these rows, as in `fit`, and relative to the weights there.
+
+        Returns
+        -------
+        USPEC
+            The estimator itself.
+
+        Warns
+        -----
+        DistantRows
+            If many of the rows lie farther from all representatives than those before: the graph cannot represent them.
+
+        Notes
+        -----
+        The affinity of the representatives equals that of one pass over all rows: bit for bit if that sum runs in one
+        piece (up to 80,000 rows with 1,000 representatives), otherwise up to the rounding of sums. If the graph is one
+        of sampled rows (`graph_rows`, or more than 4,000 representatives), the same share of these rows is sampled.
+
+        Examples
+        --------
+        >>> from ultraspec import USPEC, datasets
+        >>> X, _ = datasets.generate("cc", 9_000, random_state=0)
+        >>> model = USPEC(3, random_state=0).fit(X[::3])
+        >>> model.partial_fit(X[1::3]).partial_fit(X[2::3]).n_samples_seen_
+        9000
+        >>> len(model.labels_), len(set(model.predict(X)))
+        (3000, 3)
+        """
+        if not self._is_fitted():
+            return self.fit(X, y, sample_weight)
+        self._check_parameters()
+        state = vars(self)["_stale"].state if "_stale" in vars(self) else self._fitted
+        model = state.model
+        assert isinstance(model, Model)
+        if state.sums is None or model.choice is None:
+            raise ValueError(
+                "This model has no sums of its graph, to which rows could be added: it comes from a file of an older "
+                "release. Fit again."
+            )
+        rows = open_further(self, X, sample_weight, state.sums.weight_scale)
+        unseen = self._unseen(rows, state.preprocessor)
+        with engine_for(rows, self.n_jobs, self._console()) as engine:
+            quantiles = score_quantiles(unseen, model.outlier_scores, None)
+            edges: Edges | LazyEdges = LazyEdges(unseen, model.index, model.sigma)
+            distances = None
+            if stays_in_memory(rows, 6 * rows.n_rows * model.index.n_neighbors):
+                edges = connect_exactly(unseen, model.index, model.sigma, engine)
+                distances = map_stored(edges, lambda part, _: distances_of_edges(part), engine)
+            sums = state.sums.add(edges, unseen, model.index, GraphOptions.of(self).row_power, engine)
+        if state.outlier_quantiles is not None:
+            warn_of_distant_rows(quantiles, state.outlier_quantiles, rows.n_counted)
+            quantiles = join_quantiles([state.outlier_quantiles, quantiles], [state.sums.mass, mass_of(rows)])
+        state = replace(
+            state,
+            n_rows=rows.n_rows,
+            edges=edges,
+            outlier_quantiles=quantiles,
+            outlier_scores=None,
+            missing=missing_of(rows),
+            weights=rows.weights,
+            sums=sums,
+        )
+        state = replace(state, fingerprint=self._fingerprint(rows, state))
+        for name in self._refreshed:
+            self.__dict__.pop(name, None)
+        self._stale = Stale(state, distances)
+        self.n_samples_seen_ = sums.n_rows
+        return self
+
+    def _refresh(self) -> None:
+        """Cut the graph of all rows so far, and label the rows that were added last."""
+        state, distances = self._stale
+        model, sums, edges = state.model, state.sums, state.edges
+        assert isinstance(model, Model)
+        assert model.choice is not None
+        assert sums is not None
+        assert edges is not None
+        before = model.partition
+        assert isinstance(before, VotePartition)
+        n_clusters = before.n_clusters if self.n_clusters == "auto" else int(self.n_clusters)
+        options = GraphOptions.of(self)
+        rows = edges.rows if isinstance(edges, LazyEdges) else None
+        with engine_for(rows, self.n_jobs, self._console()) as engine:
+            R = model.index.representatives
+            graph = attach_fragments(sums.graph(), R, options)
+            n_vectors = before.spectrum.vectors.shape[1]
+            spectrum = engine.apply(transfer_cut, graph, n_vectors, options.regularization, R)
+            seed = model.choice.own.hierarchy.seed
+            own = engine.apply(build_hierarchy, graph, spectrum, n_clusters, LABELINGS, seed)
+            choice = replace(model.choice, own=replace(model.choice.own, hierarchy=own))
+            division = self._divide(self.discretize, n_clusters, spectrum, choice, edges, state.labels_seed, engine)
+            assert isinstance(division.partition, VotePartition)
+            partition = division.partition.renumber(
+                continued_numbers(before.groups, division.partition.groups, spectrum.degrees)
+            )
+            model = replace(model, partition=partition, choice=choice)
+            labels = label_edges(edges, partition, engine)
+        scores = self._score_outliers(model, edges, distances)
+        del self._stale
+        self._set_fitted(replace(state, model=model, agreements=division.agreements, outlier_scores=scores))
+        if isinstance(rows, RowView) and rows.remote:
+            self.labels_ = self._map_rows(rows.rows, model.label, np.int32)
+        else:
+            self.labels_ = spread(labels, state.missing)
 
     def _run_pilot(
         self,
@@ -435,11 +616,11 @@ class USPEC(RowEstimator):
         """Build the graphs of sampled rows that are needed, and return the number of representatives with them."""
         if self.discretize != "auto" and options.n_representatives != "auto":
             return Pilot(
-                count_representatives(prepared.n_rows, options.n_representatives, n_clusters, options.n_neighbors)
+                count_representatives(prepared.n_counted, options.n_representatives, n_clusters, options.n_neighbors)
             )
         n_judges = self.n_graphs - 1
         pool = sample_pool(prepared, seed)
-        return engine.apply(run_pilot, pool, prepared.n_rows, n_clusters, n_judges, options, seed, panel)
+        return engine.apply(run_pilot, pool, prepared.n_counted, n_clusters, n_judges, options, seed, panel)
 
     def _score_outliers(
         self, model: Model, edges: Edges | LazyEdges, distances: npt.NDArray[np.float32] | None
@@ -498,6 +679,7 @@ class USPEC(RowEstimator):
         *,
         nodes: Sequence[int] | None = None,
         discretize: str | None = None,
+        sample_weight: Any = None,
     ) -> USPEC:
         """Cut the same graph into other clusters, without fitting again: into a number of them, or at nodes of a tree.
 
@@ -516,6 +698,8 @@ class USPEC(RowEstimator):
         discretize : {"auto", "kmeans", "agreement", "linked", "border"}, optional
             Another way to find the clusters. By default that of this model; "auto" chooses again for this number of
             clusters. With `nodes`, the tree that has them: "agreement", "linked" or "border".
+        sample_weight : array-like of shape (n_samples,) or row source of one column, optional
+            Weights of the rows, if X is given and `fit` had some: clusters are numbered by weight.
 
         Returns
         -------
@@ -556,13 +740,15 @@ class USPEC(RowEstimator):
         assert n_clusters is not None
         self._check_cut(n_clusters, leaves=leaves)
         other.n_clusters = int(n_clusters)
-        edges = self._edges_of(X, model)
+        edges = self._edges_of(X, sample_weight, model)
         rows = edges.rows if isinstance(edges, LazyEdges) else None
         reporter = self._console()
         with engine_for(rows, self.n_jobs, reporter) as engine, reporter.phase("labels"):
             if rows is not None and X is not None:
                 edges = find_edges(rows, model.index, model.sigma, engine)
-            sample = self._sample(len(edges), state.labels_seed) if other.discretize == "kmeans" else None
+            sample = None
+            if other.discretize == "kmeans":
+                sample = self._sample(len(edges), weights_of_edges(edges), state.labels_seed)
             if node_groups is not None:
                 assert model.choice is not None
                 trust = engine.apply(model.choice.trust, node_groups)
@@ -574,7 +760,7 @@ class USPEC(RowEstimator):
                     other.n_clusters,
                     model.partition.spectrum,
                     model.choice,
-                    edges if sample is None else edges[sample],
+                    edges if sample is None else replace(edges[sample.indices], masses=sample.weights),
                     state.labels_seed,
                     engine,
                 )
@@ -630,12 +816,15 @@ class USPEC(RowEstimator):
                     "graph_rows, or pass None to use all rows."
                 )
 
-    def _sample(self, n_rows: int, seed: np.random.SeedSequence) -> npt.NDArray[np.int64] | None:
+    def _sample(self, n_rows: int, weights: RowWeights | None, seed: np.random.SeedSequence) -> RowSample | None:
         """Return the rows that the graph is built from, None for all."""
         if self.graph_rows is None or self.graph_rows >= n_rows:
             return None
         sample_seed = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 0))
-        return sample_indices(n_rows, int(self.graph_rows), np.random.default_rng(sample_seed))
+        rng = np.random.default_rng(sample_seed)
+        if weights is not None:
+            return weights.sample(int(self.graph_rows), rng)
+        return RowSample(sample_indices(n_rows, int(self.graph_rows), rng))
 
     def _describe(self) -> dict[str, Any]:
         """Return the parameters that determine the labels, for a checkpoint."""
@@ -650,6 +839,8 @@ class USPEC(RowEstimator):
         self.candidates_ = state.agreements
         self.layers_ = state.layers
         self.discretize_ = self.discretize if state.agreements is None else next(iter(state.agreements))
+        if state.sums is not None:
+            self.n_samples_seen_ = state.sums.n_rows
         self.sigma_ = state.model.sigma * state.preprocessor.scale
         self.eigenvalues_ = state.partition.spectrum.eigenvalues
 
@@ -668,7 +859,7 @@ class USPEC(RowEstimator):
         assert isinstance(model, Model)
         return self._fitted.preprocessor.restore(model.index.representatives)
 
-    def _edges_of(self, X: Any, model: Model) -> Edges | LazyEdges:
+    def _edges_of(self, X: Any, sample_weight: Any, model: Model) -> Edges | LazyEdges:
         """Return the edges of the fitted rows, those of X if it is given."""
         if X is None:
             if self._fitted.edges is None:
@@ -676,5 +867,5 @@ class USPEC(RowEstimator):
                     "This model does not hold its rows: it came from a file or is a copy. Call cut(n_clusters, X)."
                 )
             return self._fitted.edges
-        rows = self._unseen(self._open_fitted(X), self._fitted.preprocessor)
+        rows = self._unseen(self._open_fitted(X, sample_weight), self._fitted.preprocessor)
         return LazyEdges(rows, model.index, model.sigma)

@@ -86,6 +86,38 @@ def test_input_that_cannot_be_joined(shell, monkeypatch):
     assert "column 'more' (list<" in shell.refused(*words)
 
 
+# Weights
+
+
+def test_weights_are_a_column(shell, monkeypatch):
+    weights = np.random.default_rng(0).integers(0, 4, len(X))
+    frame = pd.DataFrame({"x0": X[:, 0], "n": weights, "x1": X[:, 1]})
+    frame.to_parquet("w.parquet")
+    expected = USPEC(4, random_state=0).fit(X, sample_weight=weights)
+    words = ["fit", "w.parquet", "-k", 4, "--seed", 0, "--weight", "n", "--with-input", "-o", "l.parquet"]
+    shell.fine(*words, "--model", "m.u", "--report", "r.html")
+    found = pd.read_parquet("l.parquet")
+    assert list(found) == ["x0", "n", "x1", "label", "confidence"]
+    np.testing.assert_array_equal(found["label"], expected.labels_)
+    assert "--weight n" in (shell.folder / "r.html").read_text()
+    shell.fine("predict", "m.u", "w.parquet", "-o", "p.npy")
+    np.testing.assert_array_equal(np.load("p.npy"), expected.labels_)
+    shell.fine("cut", "m.u", "w.parquet", "-k", 3, "--weight", "n", "-o", "c.npy")
+    np.testing.assert_array_equal(np.load("c.npy"), expected.cut(3).labels_)
+    piped(monkeypatch, frame.to_csv(index=False).encode())
+    shell.fine("fit", "-", "-k", 4, "--seed", 0, "--weight", "n", "--columns", "x0,x1", "-o", "s.npy")
+    np.testing.assert_array_equal(np.load("s.npy"), expected.labels_)
+
+
+def test_weights_that_are_none(shell):
+    pd.DataFrame({"x0": X[:, 0], "n": -np.ones(len(X)), "x1": X[:, 1]}).to_parquet("w.parquet")
+    assert "--weight has 1,200 invalid weights, the first in row 0: -1" in shell.refused(
+        "fit", "w.parquet", "-k", 3, "--weight", "n"
+    )
+    assert "no column named 'm'" in shell.refused("fit", "w.parquet", "-k", 3, "--weight", "m")
+    assert "has no column names" in shell.refused("fit", "x.npy", "-k", 3, "--weight", "n")
+
+
 # Standard input
 
 

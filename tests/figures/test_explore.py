@@ -16,7 +16,8 @@ from ultraspec.figures.columns import TextTerms, read_columns
 from ultraspec.figures.cuts import best_match
 from ultraspec.figures.explore import explore, telling_features
 from ultraspec.figures.labeled_rows import open_labeled_rows
-from ultraspec.figures.trust import correct_for_size, has_structure
+from ultraspec.figures.trust import has_structure
+from ultraspec.spectral.stability import correct_for_size
 
 
 @pytest.fixture(scope="module")

@@ -252,7 +252,7 @@ def test_one_level_serves_sparse_rows_and_other_selections(engine, two_levels, l
 def test_whole_shares(counts, total):
     counts = np.array(counts, dtype=np.float64)
     total = min(total, int(counts.sum()))
-    shares = representatives._whole_shares(counts, total)
+    shares = representatives._whole_shares(counts, counts.astype(np.int64), total)
     assert ((shares >= 1) == (counts > 0)).all()
     assert (shares <= counts).all()
     assert shares.sum() <= total + (counts > 0).sum()

@@ -205,7 +205,8 @@ def tally(labels, sq, weights, first_row, counts, far_sq, far_row):
     weights : (n,) or (1,), weight of each row, or of every row.
     first_row : index of the first row of this block among all rows.
     counts : (k,), to which the weights of this block are added.
-    far_sq, far_row : (k,), squared distance and index of the farthest row of each cluster so far; updated.
+    far_sq, far_row : (k,), squared distance and index of the farthest row of each cluster so far; updated. Rows whose
+        weight is zero do not count.
     """
     inertia = 0.0
     stride = np.int64(weights.shape[0] > 1)  # 0 reads the same weight for every row, without a branch
@@ -213,27 +214,34 @@ def tally(labels, sq, weights, first_row, counts, far_sq, far_row):
         c = labels[i]
         counts[c] += weights[stride * i]
         inertia += weights[stride * i] * sq[i]
-        if sq[i] > far_sq[c]:
+        if sq[i] > far_sq[c] and weights[stride * i] > 0:
             far_sq[c] = sq[i]
             far_row[c] = first_row + i
     return inertia
 
 
 @kernel
-def add_rows(X, labels, sums):
-    """Add each dense row of X (n, d) to the sum (k, d) of its cluster, in float64."""
+def add_rows(X, weights, labels, sums):
+    """Add each dense row of X (n, d), times its weight, to the sum (k, d) of its cluster, in float64.
+
+    weights : see `tally`.
+    """
+    stride = np.int64(weights.shape[0] > 1)
     for i in range(X.shape[0]):
         total = sums[labels[i]]
+        weight = weights[stride * i]
         for j in range(X.shape[1]):
-            total[j] += X[i, j]
+            total[j] += weight * np.float64(X[i, j])
 
 
 @kernel
-def add_sparse_rows(indptr, indices, data, labels, sums):
-    """Add each CSR row to the sum (k, d) of its cluster, in float64."""
+def add_sparse_rows(indptr, indices, data, weights, labels, sums):
+    """Add each CSR row, times its weight, to the sum (k, d) of its cluster, in float64; weights : see `tally`."""
+    stride = np.int64(weights.shape[0] > 1)
     for i in range(labels.shape[0]):
+        weight = weights[stride * i]
         for a in range(indptr[i], indptr[i + 1]):
-            sums[labels[i], indices[a]] += data[a]
+            sums[labels[i], indices[a]] += weight * np.float64(data[a])
 
 
 @kernel

@@ -14,8 +14,7 @@ from ultraspec.baselines._features import fill_rows, mean_distance, pair_squares
 from ultraspec.baselines._kmeans import draw_indices, to_dense
 from ultraspec.cluster.kmeans import Clustering
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import ArrayRows, Block, Rows
-from ultraspec.rows.in_memory import subset
+from ultraspec.rows import ArrayRows, Block, Rows, subset
 from ultraspec.spectral.preprocess import Preprocessor
 
 MORE_FEATURES = 1000  # features to draw from, in addition to those that are used

@@ -92,6 +92,7 @@ def demo(
     "ultraspec fit data.parquet -k 10 -o labels.parquet",
     "ultraspec fit data.csv -k auto --columns x,y --scale standard --report r.html",
     "ultraspec fit data.npy -k 10 --ensemble --checkpoint runs -o labels.parquet",
+    "ultraspec fit cells.parquet -k 8 --weight count -o labels.parquet",
     "ultraspec fit texts.npz -k 50 --metric cosine --model texts.ultraspec --seed 0",
 )
 def fit(
@@ -107,6 +108,7 @@ def fit(
     *,
     source: DataFile,
     scale: o.Scale = "none",
+    weight: o.Weight = None,
     ensemble: o.Ensemble = False,
     **parameters: Any,
 ) -> None:
@@ -117,7 +119,7 @@ def fit(
     """
     if describe is not None and report is None:
         raise ValueError("--describe is for the report: pass --report too.")
-    source = source.describing(describe)
+    source = source.describing(describe).weighing(weight)
     if scale not in ("none", "standard"):
         raise ValueError(f"--scale must be 'none' or 'standard', got {scale!r}.")
     o.check_least("--seed", parameters["random_state"], 0)
@@ -195,6 +197,7 @@ def cut(
     quiet: o.Quiet = False,
     *,
     source: DataFile,
+    weight: o.Weight = None,
     n_jobs: NJobs = None,
 ) -> None:
     """Cut a saved model into another number of clusters, without a new fit.
@@ -215,7 +218,7 @@ def cut(
 
     program.run(
         model,
-        source,
+        source.weighing(weight),
         outputs,
         n_clusters,
         n_jobs=n_jobs,

@@ -36,12 +36,27 @@ class DataFile:
     delimiter: Annotated[Any, DELIMITER] = None
     decimal: Annotated[str | None, file_option("decimal", "'.'", "CHARACTER")] = None
     described: Sequence[str] | None = field(default=None, init=False)
+    weight: str | None = field(default=None, init=False)
 
     def describing(self, names: Sequence[str] | None) -> DataFile:
         """Return this file with columns that the report describes."""
         other = copy.copy(self)
         object.__setattr__(other, "described", names)
         return other
+
+    def weighing(self, name: str | None) -> DataFile:
+        """Return this file with a column that holds the weights of the rows."""
+        other = copy.copy(self)
+        object.__setattr__(other, "weight", name)
+        return other
+
+    def split(self, rows: Rows) -> tuple[Rows, Rows | None]:
+        """Return the opened rows without the column of weights, and this column."""
+        if self.weight is None:
+            return rows, None
+        from ultraspec._input import split_column
+
+        return split_column(rows, self.weight)
 
     def check(self) -> None:
         """Raise if the file is missing or of an unknown type, before slow imports."""
@@ -68,12 +83,14 @@ class DataFile:
         from ultraspec.rows import ColumnNotFound
 
         columns = fitted if self.columns is None else self.columns
+        if self.weight is not None and columns is not None and self.weight not in columns:
+            columns = [*columns, self.weight]
         try:
             return self._open(columns)
         except ColumnNotFound as error:
             if columns is not None and all(name.isdecimal() for name in columns):
                 return self._open([int(name) for name in columns])
-            if columns is self.columns:
+            if self.columns is not None or error.column == self.weight:
                 raise
             raise ValueError(f"{error} The model was fitted on {join_names(fitted or ())}.") from error
 
@@ -116,6 +133,7 @@ class DataFile:
             "--array": self.array,
             "--delimiter": "tab" if self.delimiter == "\t" else self.delimiter,
             "--decimal": self.decimal,
+            "--weight": self.weight,
             "--describe": None if self.described is None else format_names(self.described),
         }
         arguments = [text for option, value in values.items() if value is not None for text in (option, value)]

@@ -143,6 +143,9 @@ Scale = Annotated[
     ),
 ]
 
+WEIGHT = "Column with the weight of each row, which is then not clustered: weight 2 counts as two rows."
+Weight = Annotated[str | None, option("--weight NAME", INPUT, WEIGHT)]
+
 LABEL_FORMATS = "File for the labels: .parquet, .csv, .npy or .npz."
 Labels = Annotated[Path | None, option("-o --output FILE", OUTPUT, LABEL_FORMATS)]
 RequiredLabels = Annotated[Path, option("-o --output FILE", OUTPUT, LABEL_FORMATS)]

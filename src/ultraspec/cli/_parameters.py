@@ -30,7 +30,11 @@ from ultraspec.cli._options import (
 
 HIDDEN = ("verbose",)  # --quiet takes its place
 REQUIRED = ("n_clusters",)
-OPTIONS = {"n_clusters": "-k", "random_state": "--seed"}  # shorter names, for messages and examples
+OPTIONS = {
+    "n_clusters": "-k",
+    "random_state": "--seed",
+    "sample_weight": "--weight",
+}  # shorter names, for messages and examples
 SHORT = {"n_representatives": "-p", "n_estimators": "-m", "n_jobs": "-j"}
 IN_PANEL = {"missing": INPUT, "checkpoint": RUN, "random_state": RUN, "n_jobs": RUN}
 IF_NONE = {"random_state": "a new seed, which is printed", "n_jobs": "all cores", "graph_rows": "all rows"}

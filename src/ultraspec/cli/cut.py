@@ -32,14 +32,15 @@ def run(
     """Cut a model into `n_clusters` clusters and write `outputs`, paths by option."""
     started = time.perf_counter()
     model = load_model(path, n_jobs=n_jobs)
-    with claim(outputs.values()), source.open(screen, feature_names(model)) as rows:
+    with claim(outputs.values()), source.open(screen, feature_names(model)) as opened:
+        rows, weights = source.split(opened)
         if "-o" in outputs:
             n_bytes = _outputs.label_bytes(outputs["-o"], rows.n_rows, confidence=True)
             _outputs.check_disk_space({outputs["-o"]: n_bytes})
             if with_input:
                 check_input_columns(outputs["-o"], rows, ("label", "confidence"))
         with naming_input(source.path), report_to(screen.reporter(type(model).__name__)):
-            model = model.cut(n_clusters, rows)
+            model = model.cut(n_clusters, rows, sample_weight=weights)
         sizes, written = write_outputs(model, rows, outputs, force, source, screen, with_input=with_input)
         confidence = None if obs is None else confidence_of(model)
     names = {name: str(written[option]) for option, name in OUTPUTS.items() if option in written}

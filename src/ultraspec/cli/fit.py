@@ -46,8 +46,9 @@ def run(
     """Cluster the rows of a file and write `outputs`, paths by option, and labels to the column `obs` of an AnnData."""
     model = make_estimator(parameters, ensemble=ensemble)
     started = time.perf_counter()
-    with claim(outputs.values()), source.open(screen) as rows:
+    with claim(outputs.values()), source.open(screen) as opened:
         reading = time.perf_counter() - started
+        rows, weights = source.split(opened)
         if model.n_clusters != "auto" and model.n_clusters > rows.n_rows:
             raise ValueError(f"{source.path} has {rows.n_rows:,} rows, too few for -k {model.n_clusters}.")
         if "-o" in outputs:
@@ -56,7 +57,7 @@ def run(
             if with_input:
                 check_input_columns(outputs["-o"], rows, ("label", "confidence"))
         with naming_input(source.path):
-            fit_rows(model, rows, scale, screen)
+            fit_rows(model, rows, scale, screen, weights)
         seconds = time.perf_counter() - started
         sizes, written = write_outputs(model, rows, outputs, force, source, screen, with_input=with_input)
         facts = describe_fit(model, rows, sizes, scale, seconds, reading)  # may read the rows
@@ -82,15 +83,15 @@ def make_estimator(parameters: Mapping[str, Any], *, ensemble: bool) -> Any:
     return model
 
 
-def fit_rows(model: Any, rows: Rows, scale: str, screen: Screen) -> None:
-    """Fit a model to rows, scaled if `scale` says so."""
+def fit_rows(model: Any, rows: Rows, scale: str, screen: Screen, weights: Rows | None = None) -> None:
+    """Fit a model to rows, scaled if `scale` says so, and weighted by a column."""
     if scale == "standard":
         reporter = screen.reporter(type(model).__name__)
         with ThreadEngine(model.n_jobs, reporter) as engine, reporter.phase("scale"):
             complete = drop_missing(rows, model.n_jobs) if model.missing == "drop" else rows
             rows = ScaledRows(rows, measure_scaling(complete, engine))
     with report_to(screen.reporter(type(model).__name__)):
-        model.fit(rows)
+        model.fit(rows, sample_weight=weights)
 
 
 def write_outputs(

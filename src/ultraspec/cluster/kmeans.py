@@ -18,6 +18,7 @@ from ultraspec.cluster.points import Assign, Centers, Labels, Points, RowAssigne
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import Block, Rows, Span, sample_indices
 
+DRAWS_PER_CENTER = 10  # weighted rows that random centres are drawn from
 SUMS_VALUES = 2**24  # values in the sums of all partial results together, unless the data is wide
 
 
@@ -120,15 +121,16 @@ def _remote_pass(points: RowPoints, centers: Centers, engine: ThreadEngine) -> T
     """
     assigner = RowAssigner(RowPoints(points.rows.with_source(None), points.bound), centers, None)
 
-    def step(tally: Tally, block: Block, span: Span) -> None:
+    def step(tally: Tally, block: Block, span: Span, weights: Weights) -> None:
         labels = np.full(block.shape[0], -1, dtype=np.int32)
         sq = np.empty(block.shape[0], dtype=np.float32)
-        tally.changed += assigner.assign(block, span, labels, sq, tally.sums)
-        tally.add(labels, sq, np.ones(1), span[0])
+        tally.changed += assigner.assign(block, span, weights, labels, sq, tally.sums)
+        tally.add(labels, sq, weights, span[0])
 
     k = len(centers)
     start = partial(Tally.empty, k, points.n_sums)
-    return engine.fold_rows(points.rows, start, step, Tally.merge, most_groups=worthwhile_groups(points, k))
+    groups = worthwhile_groups(points, k)
+    return engine.fold_rows(points.rows, start, step, Tally.merge, most_groups=groups, weighted=True)
 
 
 def worthwhile_groups(points: Points, k: int) -> int:
@@ -147,8 +149,12 @@ def spare_clusters(tally: Tally, most: int) -> npt.NDArray[np.intp]:
 
 
 def random_centers(rows: Rows, k: int, rng: np.random.Generator) -> Centers:
-    """Draw `k` rows without replacement."""
-    return RowPoints(rows).take(sample_indices(rows.n_rows, k, rng))
+    """Draw `k` rows without replacement, by weight if rows are weighted."""
+    if rows.weights is None:
+        return RowPoints(rows).take(sample_indices(rows.n_rows, k, rng))
+    indices, weights = rows.weights.sample(DRAWS_PER_CENTER * k, rng)
+    order = np.argsort(rng.exponential(size=len(indices)) / weights, kind="stable")  # the first rings of Poisson clocks
+    return RowPoints(rows).take(np.sort(indices[order[:k]]))
 
 
 def spread_centers(X: Centers, weights: Weights, k: int, rng: np.random.Generator, trials: int = 1) -> Centers:

@@ -74,6 +74,10 @@ class RowPoints(Points):
         """Return ranges that cover all rows in order."""
         return self.rows.blocks()
 
+    def weights_of(self, rows: slice) -> Weights:
+        """Return the weights of some rows, for kernels: one for each, or one for every row."""
+        return super().weights_of(rows) if len(self.weights) > 1 else self.rows.read_weights(rows.start, rows.stop)
+
     def take(self, indices: npt.NDArray[np.int64]) -> Centers:
         """Return the rows at sorted `indices`, dense."""
         block = self.rows.take(indices)
@@ -115,13 +119,14 @@ class RowAssigner:
 
     def __call__(self, span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
         """Read and assign the rows of a span; see `Assign`."""
-        return self.assign(self._points.read(span), span, labels, sq, sums)
+        weights = self._points.weights_of(slice(*span))
+        return self.assign(self._points.read(span), span, weights, labels, sq, sums)
 
-    def assign(self, block: Block, span: Span, labels: Labels, sq: Squares, sums: Sums) -> int:
-        """Assign the rows of a span, given as a block; see `Assign`."""
+    def assign(self, block: Block, span: Span, weights: Weights, labels: Labels, sq: Squares, sums: Sums) -> int:
+        """Assign the rows of a span, given as a block with weights; see `Assign`."""
         if scipy.sparse.issparse(block):
             changed = self._sparse(block, labels, sq)
-            kernels.add_sparse_rows(block.indptr, block.indices, block.data, labels, sums)
+            kernels.add_sparse_rows(block.indptr, block.indices, block.data, weights, labels, sums)
             return changed
         if block.shape[1] <= FEW_FEATURES:
             changed = assign_direct(block, self._even_centers, labels, sq)
@@ -129,7 +134,7 @@ class RowAssigner:
             changed = self._by_products(block, *self._points.project(block, span), labels, sq)
         else:
             changed = self._by_moved(block, self._moved, labels, sq)
-        kernels.add_rows(block, labels, sums)
+        kernels.add_rows(block, weights, labels, sums)
         return changed
 
     def _sparse(self, block: Block, labels: Labels, sq: Squares) -> int:

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import dask
 
 from ultraspec._kernels.blas import single_blas_thread
-from ultraspec.engines.threads import ThreadEngine, merge_tree
-from ultraspec.rows import Block, Rows, Span
+from ultraspec.engines.threads import ThreadEngine, block_arguments, merge_tree
+from ultraspec.rows import Rows, Span
 from ultraspec.rows.dask import chunk_rows, source_of
 from ultraspec.rows.dask_graph import active_client, pack, run_graph, task, unpack
 from ultraspec.rows.interface import MOST_GROUPS
@@ -39,29 +39,31 @@ class DaskEngine(ThreadEngine):
         if client is not None and n_jobs is None:
             self.n_jobs = max(self.n_jobs, min(32, len(client.nthreads())))
 
-    def map_rows(self, rows: Rows, function: Callable[[Block, Span], R]) -> list[R]:
+    def map_rows(self, rows: Rows, function: Callable[..., R], *, weighted: bool = False) -> list[R]:
         """Return the results of ``function(block, span)`` for each block of the rows, in order."""
         if not rows.remote:
-            return super().map_rows(rows, function)
-        results = self._compute(_map_chunk, (rows.with_source(None), function), _tasks(rows), None)
+            return super().map_rows(rows, function, weighted=weighted)
+        state = rows.with_source(None), function, weighted
+        results = self._compute(_map_chunk, state, _tasks(rows, weighted=weighted), None)
         return list(itertools.chain.from_iterable(results))
 
     def fold_rows(
         self,
         rows: Rows,
         start: Callable[[], R],
-        step: Callable[[R, Block, Span], None],
+        step: Callable[..., None],
         merge: Callable[[R, R], R],
         *,
         most_groups: int = MOST_GROUPS,
+        weighted: bool = False,
     ) -> R:
         """Reduce the blocks of rows to one result: a partial result per chunk, merged by a tree of tasks."""
         if not rows.remote:
-            return super().fold_rows(rows, start, step, merge, most_groups=most_groups)
-        tasks = _tasks(rows)
+            return super().fold_rows(rows, start, step, merge, most_groups=most_groups, weighted=weighted)
+        tasks = _tasks(rows, weighted=weighted)
         if not tasks:
             return start()
-        result: R = self._compute(_fold_chunk, (rows.with_source(None), start, step), tasks, merge)
+        result: R = self._compute(_fold_chunk, (rows.with_source(None), start, step, weighted), tasks, merge)
         return result
 
     def call(self, function: Callable[..., R], *args: Any) -> R:
@@ -107,29 +109,31 @@ class DaskEngine(ThreadEngine):
         return results if merge is None else results[0]
 
 
-def _tasks(rows: Rows) -> list[tuple[Any, Sequence[Span]]]:
-    """Return the chunks that have rows, each with the ranges of its blocks."""
+def _tasks(rows: Rows, *, weighted: bool) -> list[tuple[Any, Sequence[Span], Any]]:
+    """Return the chunks that have rows, each with the ranges of its blocks and, if `weighted`, the weights."""
     source = source_of(rows)
-    return [(source.chunks[number], spans) for number, spans in zip(source.filled, rows.runs(0), strict=True)]
+    weights = source.weight_chunks if weighted else None
+    numbers = zip(source.filled, rows.runs(0), strict=True)
+    return [(source.chunks[number], spans, weights and weights[number]) for number, spans in numbers]
 
 
 # Functions of tasks, which run on workers. They are module-level functions, so that they can be pickled.
 
 
-def _map_chunk(token: str, payload: bytes, chunk: Any, spans: Sequence[Span]) -> list[Any]:
-    view, function = unpack(token, payload)
+def _map_chunk(token: str, payload: bytes, chunk: Any, spans: Sequence[Span], weights: Any) -> list[Any]:
+    view, function, weighted = unpack(token, payload)
     with task(token):
-        rows = chunk_rows(view, chunk, spans)
-        return [function(rows.read(*span), span) for span in spans]
+        rows = chunk_rows(view, chunk, spans, weights)
+        return [function(*block_arguments(rows, span, weighted=weighted)) for span in spans]
 
 
-def _fold_chunk(token: str, payload: bytes, chunk: Any, spans: Sequence[Span]) -> Any:
-    view, start, step = unpack(token, payload)
+def _fold_chunk(token: str, payload: bytes, chunk: Any, spans: Sequence[Span], weights: Any) -> Any:
+    view, start, step, weighted = unpack(token, payload)
     with task(token):
-        rows = chunk_rows(view, chunk, spans)
+        rows = chunk_rows(view, chunk, spans, weights)
         result = start()
         for span in spans:
-            step(result, rows.read(*span), span)
+            step(result, *block_arguments(rows, span, weighted=weighted))
     return result
 
 

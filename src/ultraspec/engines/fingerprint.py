@@ -21,6 +21,8 @@ def describe_data(rows: Rows, engine: ThreadEngine) -> dict[str, Any]:
         "type": f"{'sparse ' if rows.sparse else ''}{rows.read(0, 1).dtype}",
         "content": hashlib.sha256(b"".join(checksums)).hexdigest(),
     }
+    if rows.weights is not None:
+        facts["weights"] = rows.weights.checksum()
     return facts | ({"where": "on a cluster"} if rows.remote else {})
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ultraspec.engines.threads import ThreadEngine, engine_for
-from ultraspec.rows import Block, CompleteRows, NotFinite, Rows, Span, has_missing
+from ultraspec.rows import Block, CompleteRows, NotFinite, Rows, RowView, Span, has_missing
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
 
@@ -67,6 +67,8 @@ def find_not_finite(
     row, column, value = count.first
     labels: Sequence[Any] = range(rows.n_features) if names is None else [str(name) for name in names]
     counts = {labels[index]: int(count.by_column[index]) for index in np.flatnonzero(count.by_column).tolist()}
+    while isinstance(rows, RowView):
+        rows = rows.rows
     if isinstance(rows, CompleteRows):
         row = int(rows.original(np.array([row]))[0])
     row = row if numbers is None else int(numbers[row])

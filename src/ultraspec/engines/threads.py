@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ultraspec._kernels.blas import single_blas_thread
 from ultraspec.engines.progress import Reporter
-from ultraspec.rows import Block, Rows, Span
+from ultraspec.rows import Rows, Span
 from ultraspec.rows.interface import MOST_GROUPS, even_runs
 
 T = TypeVar("T")
@@ -144,27 +144,31 @@ class ThreadEngine:
         self.reporter.measure()
         return merged
 
-    def map_rows(self, rows: Rows, function: Callable[[Block, Span], R]) -> list[R]:
-        """Return the results of ``function(block, span)`` for each block of the rows, in order."""
-        return self.map(lambda span: function(rows.read(*span), span), rows.blocks())
+    def map_rows(self, rows: Rows, function: Callable[..., R], *, weighted: bool = False) -> list[R]:
+        """Return the results of ``function(block, span)`` for each block of the rows, in order.
+
+        If `weighted`, the function gets the weights of the rows, too, see `Rows.read_weights`.
+        """
+        return self.map(lambda span: function(*block_arguments(rows, span, weighted=weighted)), rows.blocks())
 
     def fold_rows(
         self,
         rows: Rows,
         start: Callable[[], R],
-        step: Callable[[R, Block, Span], None],
+        step: Callable[..., None],
         merge: Callable[[R, R], R],
         *,
         most_groups: int = MOST_GROUPS,
+        weighted: bool = False,
     ) -> R:
         """Reduce the blocks of rows to one result as `fold` does: ``step(result, block, span)`` adds a block.
 
-        Functions passed to this method and to `map_rows` may run in other processes, so they must not refer to rows or
-        to an engine.
+        If `weighted`, `step` gets the weights of the rows, too. Functions passed to this method and to `map_rows` may
+        run in other processes, so they must not refer to rows or to an engine.
         """
 
         def add(result: R, span: Span) -> None:
-            step(result, rows.read(*span), span)
+            step(result, *block_arguments(rows, span, weighted=weighted))
 
         return self.fold_runs(rows.runs(most_groups), start, add, merge)
 
@@ -175,6 +179,12 @@ class ThreadEngine:
     def apply(self, function: Callable[..., R], *args: Any) -> R:
         """Return ``function(*args, engine)``, computed where the rows are; for small arguments."""
         return function(*args, self)
+
+
+def block_arguments(rows: Rows, span: Span, *, weighted: bool) -> tuple[Any, ...]:
+    """Return what functions of blocks get: the rows of a span, the span, and if `weighted`, the weights."""
+    block = rows.read(*span)
+    return (block, span, rows.read_weights(*span)) if weighted else (block, span)
 
 
 def merge_tree(results: Iterable[R], merge: Callable[[R, R], R]) -> R:

@@ -18,7 +18,7 @@ from ultraspec._checks import warn_user
 from ultraspec.cluster.points import Labels
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.members import MemberOptions, label_members
-from ultraspec.rows import Block, Rows
+from ultraspec.rows import Block, Rows, RowWeights
 from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.options import LabelOptions
@@ -40,12 +40,15 @@ class Ensemble:
         The fitted rows, preprocessed, if they are at hand.
     edges : Edges, LazyEdges or None
         Edges of the fitted rows to the first member's representatives, if they are at hand.
+    weights : RowWeights or None
+        Weights of the fitted rows; None if all count alike.
     """
 
     models: list[Model]
     base_labels: Any
     rows: Rows | None
     edges: Edges | LazyEdges | None = None
+    weights: RowWeights | None = None
 
     @property
     def sizes(self) -> list[int]:

@@ -19,7 +19,7 @@ from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.consensus import Ensemble
 from ultraspec.ensemble.members import MemberOptions, build_graph, label_rows_by
-from ultraspec.rows import Rows, allocate_matrix, sample_indices, subset
+from ultraspec.rows import Rows, allocate_matrix, sample_rows, take_draws, take_sample
 from ultraspec.spectral.candidates import JUDGE_LABELINGS, LABELINGS, build_hierarchy
 from ultraspec.spectral.choice import (
     COMMON_ROWS,
@@ -66,8 +66,8 @@ class Pool:
     def sample(cls, rows: Rows, seed: np.random.SeedSequence) -> Pool:
         """Sample preprocessed rows."""
         rng = np.random.default_rng(seed)
-        pool = subset(rows, sample_indices(rows.n_rows, POOL_ROWS, rng))
-        return cls(pool, pool.take(sample_indices(pool.n_rows, COMMON_ROWS, rng)))
+        pool = take_sample(rows, sample_rows(rows, POOL_ROWS, rng))
+        return cls(pool, take_draws(pool, COMMON_ROWS, rng))
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def generate_graphs(
         return model
 
     others = engine.map(run, range(1, n_members))
-    p = _choose_representatives(others[:PILOT_MEMBERS], pool, rows.n_rows, options, engine)
+    p = _choose_representatives(others[:PILOT_MEMBERS], pool, rows.n_counted, options, engine)
     first = checkpoint.run(
         "member-0000",
         run_first_member,
@@ -117,7 +117,7 @@ def generate_graphs(
         columns = matrix_columns(labels)
         label_all(edges, model.partition, columns[0], engine)
         label_rows_by(others, rows, columns[1:], engine)
-    return Ensemble([model, *others], labels, rows, edges)
+    return Ensemble([model, *others], labels, rows, edges, rows.weights)
 
 
 def run_coarse_member(

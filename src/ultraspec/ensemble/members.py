@@ -225,7 +225,7 @@ def run_member(
     k_seed, *seeds = seed.spawn(4)
     k = int(np.random.default_rng(k_seed).integers(low, high + 1))
     rngs = [np.random.default_rng(each) for each in seeds]
-    p = count_representatives(rows.n_rows, options.graph.n_representatives, high, options.graph.n_neighbors)
+    p = count_representatives(rows.n_counted, options.graph.n_representatives, high, options.graph.n_neighbors)
     index, edges, _, spectrum = build_graph(rows, p, k, options.graph, rngs, engine, buffer)
     with engine.reporter.phase("labels"):
         points = embedding.embed_edges(edges, spectrum.vectors[:, :k])

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ultraspec._kernels.labels import fill_slots, number_rows
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Block, Rows, Span, cut_span
+from ultraspec.rows import Block, Rows, RowWeights, Span, cut_span
 from ultraspec.spectral.transfer_cut import ONE
 from ultraspec.storage.spool import SpooledMatrix, allocate_like, as_array, fill_slice
 
@@ -46,7 +46,7 @@ class Microclusters:
     columns : ndarray of shape (M, m), int32
         Base clusters of each microcluster, one per clustering, numbered through all clusterings; -1 for none.
     weights : ndarray of shape (M,), float64
-        Number of rows in each microcluster.
+        Number of rows in each microcluster, or their weight.
     places : ndarray or Spool of shape (N,), int32, or None
         Place of the microcluster of each row in the list of its part, see `parts`; None if rows are on a cluster.
     lists : list of ndarrays
@@ -92,8 +92,8 @@ def parts(n: int) -> list[Span]:
     return cut_span((0, n), step)
 
 
-def find(labels: LabelMatrix | SpooledMatrix, engine: ThreadEngine) -> Microclusters:
-    """Find the microclusters of a label matrix of integers, in which -1 means not assigned."""
+def find(labels: LabelMatrix | SpooledMatrix, engine: ThreadEngine, weights: RowWeights | None = None) -> Microclusters:
+    """Find the microclusters of a label matrix of integers, in which -1 means not assigned; rows may have weights."""
     matrix: LabelMatrix = labels.columns if isinstance(labels, SpooledMatrix) else labels
     spans = parts(len(matrix) if isinstance(matrix, np.ndarray) else len(matrix[0]))
     coding = _Coding.of(matrix, spans, engine)
@@ -101,16 +101,17 @@ def find(labels: LabelMatrix | SpooledMatrix, engine: ThreadEngine) -> Microclus
 
     def distinct(span: Span) -> tuple[Keys, Counts]:
         rows = slice(*span)
-        return fill_slice(places, rows, lambda buffer: _distinct(coding.encode(rows), ONE, buffer))
+        masses = ONE if weights is None else weights.read(*span)
+        return fill_slice(places, rows, lambda buffer: _distinct(coding.encode(rows), masses, buffer))
 
     results = engine.map(distinct, spans)
     ends = np.cumsum([len(keys) for keys, _ in results])
     numbers = np.empty(ends[-1], dtype=np.int32)
     all_keys = np.concatenate([keys for keys, _ in results])
     all_counts = np.concatenate([counts for _, counts in results])
-    keys, weights = _distinct(all_keys, all_counts, numbers)
+    keys, totals = _distinct(all_keys, all_counts, numbers)
     columns, values = coding.decode(keys.view(np.uint8))
-    return Microclusters(columns, weights, places, np.split(numbers, ends[:-1]), values)
+    return Microclusters(columns, totals, places, np.split(numbers, ends[:-1]), values)
 
 
 def _distinct(
@@ -148,11 +149,11 @@ def find_in_rows(
     widths = [_n_bytes(size - 1) for size in sizes]
     coding = partial(_Coding, lows=[0] * len(sizes), widths=widths)
 
-    def step(result: _DistinctRows, block: Block, span: Span) -> None:  # noqa: ARG001
+    def step(result: _DistinctRows, block: Block, span: Span, weights: Counts) -> None:  # noqa: ARG001
         labels = label(block)
-        result.add(coding(labels, list(labels.T)).encode(slice(0, len(labels))), ONE)
+        result.add(coding(labels, list(labels.T)).encode(slice(0, len(labels))), weights)
 
-    result = engine.fold_rows(rows, partial(_DistinctRows, sum(widths)), step, _DistinctRows.merge)
+    result = engine.fold_rows(rows, partial(_DistinctRows, sum(widths)), step, _DistinctRows.merge, weighted=True)
     columns, values = coding([], []).decode(result.keys.view(np.uint8))
     return Microclusters(columns, result.counts, None, [], values)
 

@@ -50,7 +50,7 @@ class TransferCut(ConsensusMethod):
     ) -> Ensemble:
         """Generate the members of the paper."""
         models, labels = generate_members(rows, options, seed.spawn(n_members), checkpoint, engine)
-        return Ensemble(models, labels, rows)
+        return Ensemble(models, labels, rows, weights=rows.weights)
 
     @classmethod
     def build(cls, members: Ensemble, n_clusters: int, regularization: float, engine: ThreadEngine) -> TransferCut:
@@ -69,7 +69,7 @@ class TransferCut(ConsensusMethod):
     @staticmethod
     def _microclusters(members: Ensemble, engine: ThreadEngine) -> Microclusters:
         if members.base_labels is not None:
-            return microclusters.find(members.base_labels, engine)
+            return microclusters.find(members.base_labels, engine, members.weights)
         assert members.rows is not None
         return microclusters.find_in_rows(members.rows, members.labeler, members.sizes, engine)
 

@@ -20,6 +20,7 @@ from ultraspec.figures.labeled_rows import Floats, Integers, LabeledRows
 from ultraspec.spectral.candidates import CANDIDATES, TREES
 from ultraspec.spectral.choice import Choice, agreement, rank
 from ultraspec.spectral.partition import VotePartition
+from ultraspec.spectral.stability import cluster_stability
 from ultraspec.spectral.transfer_cut import Spectrum
 
 MOST_CLUSTERS = 60  # of the cuts
@@ -265,23 +266,6 @@ def judge_cut(choice: Choice, method: str, k: int, engine: ThreadEngine) -> Judg
     chosen = next(iter(ranked))
     n_groups = int(groups[chosen].max()) + 1
     return Judged(groups[chosen], chosen, ranked[chosen], cluster_stability(labels[chosen], n_groups, others))
-
-
-def cluster_stability(labels: Integers, k: int, others: Sequence[Sequence[Integers]]) -> Floats:
-    """Return the stability of each of `k` clusters: the mean over graphs of the Jaccard index with the best match.
-
-    `others` has the clusterings of each graph; the match may be in any of them.
-    """
-    return np.mean([np.max([best_match(labels, k, each) for each in graph], axis=0) for graph in others], axis=0)
-
-
-def best_match(labels: Integers, k: int, others: Integers) -> Floats:
-    """Return the Jaccard index of each of `k` clusters with the most similar cluster of another clustering."""
-    m = int(others.max()) + 1
-    common = np.bincount(labels.astype(np.int64) * m + others, minlength=k * m).reshape(k, m)
-    sizes = common.sum(axis=1)
-    union = sizes[:, None] + common.sum(axis=0) - common
-    return (common / np.maximum(union, 1)).max(axis=1)
 
 
 def finish_cut(table: CutTable, at: int, groups: Integers, sizes: Counts, used: npt.NDArray[np.intp]) -> Cut:

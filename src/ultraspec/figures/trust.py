@@ -1,15 +1,13 @@
 """How far clusters can be trusted: their stability, and that of clusters in data without structure.
 
-The stability of a cluster is its Jaccard index with the most similar cluster of graphs that were built independently,
-from other rows and other representatives. Methods find stable clusters in noise, too, mostly large ones. So the same
-is done with rows from a normal distribution of the same covariance, which has no clusters, and both are compared.
+`ultraspec.spectral.stability` measures both. Here this is done for all numbers of clusters, and all nodes of a tree.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,27 +15,17 @@ import scipy.sparse
 
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.figures.cuts import CutTable, best_match, cluster_stability
+from ultraspec.figures.cuts import CutTable
 from ultraspec.figures.labeled_rows import Floats, Integers, LabeledRows
 from ultraspec.rows import ArrayRows, SparseRows, sample_indices
 from ultraspec.spectral.candidates import CANDIDATES
-from ultraspec.spectral.choice import (
-    COMMON_ROWS,
-    POOL_ROWS,
-    Choice,
-    Judge,
-    agreement,
-    build_judges,
-    coarse_representatives,
-    rank,
-)
+from ultraspec.spectral.choice import POOL_ROWS, Choice, Judge
 from ultraspec.spectral.layers import Layer, find_layers
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.options import GraphOptions
+from ultraspec.spectral.stability import NULL_GRAPHS, best_match, null_judges, null_level
 
-NULL_ROWS = 6_000
 NULL_KS = (2, 3, 4, 6, 9, 14, 22, 36, 60)  # numbers of clusters; between them levels are interpolated
-HIGH = 0.9  # quantile: the ends of one cloud are found again better than its middle
 REMEMBERED = 4
 LEAST_ROWS = 60  # of which layers can be found
 
@@ -61,14 +49,6 @@ class Null:
     agreement: list[float]
 
 
-def correct_for_size(stability: Floats, shares: Floats) -> Floats:
-    """Return stability from 0, what a cluster with all rows would have, to 1.
-
-    The Jaccard index of a cluster with the set of all rows is its share of the rows: large clusters match by chance.
-    """
-    return np.clip((stability - shares) / np.maximum(1 - shares, 1e-9), 0.0, 1.0)
-
-
 _remembered: dict[int, tuple[weakref.ref[Choice], Null | None]] = {}
 
 
@@ -90,44 +70,15 @@ def measure_null(rows: LabeledRows, table: CutTable | None) -> Null | None:
 
 
 def _measure_null(rows: LabeledRows, model: Model, choice: Choice, table: CutTable) -> Null | None:
-    R = np.asarray(model.index.representatives, dtype=np.float64)
-    degrees = model.partition.spectrum.degrees
-    shares = np.maximum(degrees, 0) / degrees.sum()
-    center = shares @ R
-    scaled = (R - center) * np.sqrt(shares)[:, None]
-    values, directions = np.linalg.eigh(scaled.T @ scaled)
-    random = np.random.default_rng(0)
-    n = min(NULL_ROWS, rows.state.n_rows)
-    noise = random.normal(size=(n, len(values))) * np.sqrt(np.maximum(values, 0.0))
-    X = (noise @ directions.T + center).astype(np.float32)
-    if rows.model.metric == "cosine":
-        X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
-    options = replace(GraphOptions.of(rows.model), n_representatives=len(choice.judges[0].hierarchy.nodes))
-    n_judges = 1 + min(2, len(choice.judges))
-    expected = min(rows.model.n_clusters_, max(1, n // 4))
-    chance, *seeds = np.random.SeedSequence(0).spawn(1 + n_judges)
-    common = X[sample_indices(n, COMMON_ROWS, np.random.default_rng(chance))]
-    p = coarse_representatives(n, expected, options)
-    first, *others = build_judges(ArrayRows(X), common, p, expected, options, seeds, rows.engine)
+    n_graphs = 1 + min(NULL_GRAPHS - 1, len(choice.judges))
+    p = len(choice.judges[0].hierarchy.nodes)
+    options = GraphOptions.of(rows.model)
+    first, *others = null_judges(model, rows.state.n_rows, p, rows.model.n_clusters_, n_graphs, options, rows.engine)
     most = min(judge.hierarchy.n_nodes for judge in (first, *others))
     ks = [k for k in NULL_KS if k <= min(most, max(table.ks))]
     alone = rows.engine.within(MemberReporter(rows.engine.reporter), alone=True)
-    measured = rows.engine.map(lambda k: _null_level(first, others, k, alone), ks)
+    measured = rows.engine.map(lambda k: null_level(first, others, k, alone), ks)
     return Null(ks, [level for level, _ in measured], [score for _, score in measured]) if ks else None
-
-
-def _null_level(own: Judge, judges: list[Judge], k: int, engine: ThreadEngine) -> tuple[float, float]:
-    """Return a high stability and the agreement of the candidate that agrees most, as for the data itself."""
-    others = [judge.label_all(k, engine) for judge in judges]
-    everything = [each for labelings in others for each in labelings]
-    labels: dict[str, Integers] = {name: own.label(cut(own.hierarchy, k, engine)) for name, cut in CANDIDATES.items()}
-    ranked = rank({name: agreement(each, everything) for name, each in labels.items()})
-    chosen = labels[next(iter(ranked))]
-    n_groups = int(chosen.max()) + 1
-    shares = np.bincount(chosen, minlength=n_groups) / len(chosen)
-    stability = cluster_stability(chosen, n_groups, others)
-    level = np.quantile(correct_for_size(stability, shares)[shares > 0], HIGH)
-    return float(level), float(next(iter(ranked.values())))
 
 
 def node_stability(rows: LabeledRows, table: CutTable | None) -> Floats | None:

@@ -48,8 +48,16 @@ OFFSET: dict[str, tuple[type, int]] = {"offset": (np.float64, 1)}
 PROJECTION: dict[str, tuple[type, int]] = {"basis": (np.float32, 2), "center": (np.float32, 1)}
 SCALING: dict[str, tuple[type, int]] = {"scaling.mean": (np.float64, 1), "scaling.deviation": (np.float64, 1)}
 OPTIONAL: dict[str, tuple[type, int]] = {"fingerprint": (np.uint16, 2), "outlier_quantiles": (np.float32, 1)}
+SUMS: dict[str, tuple[type, int]] = {
+    "sums.starts": (np.int64, 1),
+    "sums.columns": (np.uint16, 1),
+    "sums.values": (np.float64, 1),
+    "sums.counts": (np.float64, 1),
+    "sums.totals": (np.float64, 1),
+}
 MAJORITY: dict[str, tuple[type, int]] = {"consensus.majority": (np.int32, 1)}
 
+LARGEST_SUM = 1e30  # of weights
 MOST_JOBS = 4096  # each could become a thread
 
 
@@ -87,6 +95,8 @@ def check_contents(header: Header, arrays: Arrays, kinds: dict[str, type]) -> No
         p = len(arrays[prefix + "representatives"])
         require(partition_rules(prefix, arrays, p, facts["n_rows"]))
         require(choice_rules(prefix, arrays))
+    if "sums.values" in arrays:
+        require(_sum_rules(arrays))
     if is_ensemble:
         require(_consensus_rules(facts, arrays, list(members)))
     require(_fingerprint_rules(facts, arrays))
@@ -191,7 +201,7 @@ def _array_table(arrays: Arrays, prefixes: list[str], *, is_ensemble: bool) -> d
         table |= model_arrays(prefix, arrays)
     if is_ensemble:
         table |= partition_arrays("consensus.", arrays)
-    for group in (SCALING, PROJECTION):
+    for group in (SCALING, PROJECTION) if is_ensemble else (SCALING, PROJECTION, SUMS):
         if any(name in arrays for name in group):
             table |= group
     optional = {**OPTIONAL, **MAJORITY} if is_ensemble else OPTIONAL
@@ -236,6 +246,25 @@ def _range_rules(prefix: str, arrays: Arrays, scale: float) -> Rules:
         math.isfinite(farthest + float(np.abs(arrays["offset"]).max())),
         f"its array {prefix}representatives holds values that are too large for its scale and offset.",
     )
+
+
+def _sum_rules(arrays: Arrays) -> Rules:
+    """Require valid sums of a graph: the upper triangle of an affinity, in rows, and the weights of rows."""
+    p = len(arrays["representatives"])
+    starts, columns, values, counts, totals = (arrays[name] for name in SUMS)
+    ordered = len(starts) == p + 1 and starts[0] == 0 and starts[-1] == len(columns) == len(values)
+    ordered = ordered and bool((np.diff(starts) >= 0).all())
+    yield ordered, f"its array sums.starts does not divide {len(values):,} sums into {p} rows."
+    rows = np.repeat(np.arange(p), np.diff(starts))
+    keys = rows * 2**16 + columns
+    upper = bool(len(columns)) and columns.max() < p and bool((columns >= rows).all() and (np.diff(keys) > 0).all())
+    yield upper, f"its array sums.columns is not the upper triangle of a graph of {p} representatives."
+    valid = len(counts) == p and counts.min() >= 0 and values.min() >= 0 and 0 < values.sum() < LARGEST_SUM
+    valid = valid and 0 < counts.sum() < LARGEST_SUM and bool((values[columns == rows] > 0).any())
+    yield bool(valid), "its arrays sums.values and sums.counts do not weigh the rows of a graph."
+    known = len(totals) == 3 and 1 <= totals[0] <= 2**53 and 0 < totals[1] < LARGEST_SUM
+    known = known and 0 < totals[2] < LARGEST_SUM
+    yield bool(known), f"its array sums.totals is not valid: {shown(totals.tolist())}."
 
 
 def _consensus_rules(facts: Header, arrays: Arrays, prefixes: list[str]) -> Rules:

@@ -24,6 +24,7 @@ from ultraspec.spectral.model import Model
 from ultraspec.spectral.model_checks import SCALARS, InvalidModel
 from ultraspec.spectral.partition import partition_from_arrays
 from ultraspec.spectral.preprocess import Preprocessor
+from ultraspec.spectral.sums import GraphSums
 from ultraspec.storage.atomic import check_target, write_atomically
 from ultraspec.usenc import USENC
 from ultraspec.uspec import USPEC
@@ -189,6 +190,8 @@ def _describe(model: Any, state: Fitted) -> tuple[Header, Arrays]:
         arrays["fingerprint"] = state.fingerprint
     if state.outlier_quantiles is not None:
         arrays["outlier_quantiles"] = state.outlier_quantiles
+    if state.sums is not None:
+        arrays |= state.sums.arrays()
     if isinstance(state.model, EnsembleModel):
         facts["base_label_type"] = state.model.label_type.name
         facts["members"] = [
@@ -246,6 +249,7 @@ def _build(header: Header, arrays: Arrays) -> Any:
         agreements=None if agreements is None else rank(agreements),
         layers=None if facts["layers"] is None else [Layer(*layer) for layer in facts["layers"]],
         outlier_quantiles=arrays.get("outlier_quantiles"),
+        sums=GraphSums.from_arrays(arrays),
     )
     scaling = None
     if "scaling.mean" in arrays:

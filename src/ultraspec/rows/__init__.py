@@ -42,15 +42,29 @@ from ultraspec.rows.errors import (
 from ultraspec.rows.file_rows import FileRows
 from ultraspec.rows.formats import FORMATS, Format, find_format, open_file
 from ultraspec.rows.frames import data_array_values, is_data_array, is_tensor, like_rows, open_table, tensor_values
-from ultraspec.rows.in_memory import ArrayRows, SparseRows, subset, to_canonical_csr
-from ultraspec.rows.interface import Block, Rows, RowView, Span, cut_span, is_lazy, sample_indices
+from ultraspec.rows.in_memory import ArrayRows, SparseRows, to_canonical_csr
+from ultraspec.rows.interface import NO_WEIGHTS, Block, Rows, RowView, Span, cut_span, is_lazy, sample_indices
 from ultraspec.rows.raw_matrix import watch_writing
 from ultraspec.rows.results import allocate_matrix, allocate_rows, stays_in_memory
 from ultraspec.rows.scaled import ScaledRows, Scaling
+from ultraspec.rows.weights import (
+    InvalidWeight,
+    LocalWeights,
+    RowSample,
+    RowWeights,
+    WeightedRows,
+    check_length,
+    draw_rows,
+    sample_rows,
+    subset,
+    take_draws,
+    take_sample,
+)
 
 __all__ = [
     "FORMATS",
     "LEAST_IDS",
+    "NO_WEIGHTS",
     "AmbiguousArray",
     "AmbiguousColumn",
     "ArrayNotFound",
@@ -68,11 +82,15 @@ __all__ = [
     "InvalidFile",
     "InvalidPlaces",
     "InvalidSelection",
+    "InvalidWeight",
+    "LocalWeights",
     "NotFinite",
     "NotNumeric",
     "OptionNotApplicable",
     "RadiansGuessed",
+    "RowSample",
     "RowView",
+    "RowWeights",
     "Rows",
     "ScaledRows",
     "Scaling",
@@ -81,14 +99,17 @@ __all__ = [
     "UnknownFormat",
     "UnreadableFile",
     "ValuesTooLarge",
+    "WeightedRows",
     "ZeroRow",
     "allocate_matrix",
     "allocate_rows",
     "check_finite",
+    "check_length",
     "check_not_masked",
     "check_numeric_frame",
     "cut_span",
     "data_array_values",
+    "draw_rows",
     "find_format",
     "has_missing",
     "is_anndata",
@@ -102,10 +123,13 @@ __all__ = [
     "open_file",
     "open_table",
     "sample_indices",
+    "sample_rows",
     "spread",
     "spread_block",
     "stays_in_memory",
     "subset",
+    "take_draws",
+    "take_sample",
     "tensor_values",
     "to_canonical_csr",
     "watch_writing",

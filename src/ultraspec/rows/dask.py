@@ -6,6 +6,7 @@ lengths are counted first. Chunks may be NumPy arrays, SciPy sparse matrices or 
 
 from __future__ import annotations
 
+import copy
 import itertools
 import uuid
 from collections.abc import Callable, Sequence
@@ -22,7 +23,18 @@ from ultraspec.rows.checks import check_not_masked, check_numeric_frame
 from ultraspec.rows.complete import has_missing
 from ultraspec.rows.dask_graph import compute_all, pack, unpack
 from ultraspec.rows.in_memory import ArrayRows, SparseRows, small_blocks, to_canonical_csr
-from ultraspec.rows.interface import BLOCK_VALUES, MOST_BLOCK_ROWS, Block, Rows, RowView, Span, cut_span
+from ultraspec.rows.interface import (
+    BLOCK_VALUES,
+    MOST_BLOCK_ROWS,
+    NO_WEIGHTS,
+    Block,
+    Rows,
+    RowView,
+    Span,
+    cut_span,
+    is_lazy,
+)
+from ultraspec.rows.weights import InvalidWeight, RowWeights, WeightFacts, check_length, to_weights
 
 T = TypeVar("T")
 
@@ -44,6 +56,14 @@ class DaskRows(Rows):
         self.counted = lengths.any()  # whether the lengths are known
         self.bounds = np.concatenate([[0], np.cumsum(lengths)])  # first row of each chunk, and the number of rows
         self.n_rows = int(self.bounds[-1])
+        self.weight_chunks: list[Any] | None = None  # vectors of weights, one for each chunk
+
+    def with_weights(self, weights: DaskWeights) -> DaskRows:
+        """Return these rows with weights."""
+        other = copy.copy(self)
+        other.weights = weights
+        other.weight_chunks = weights.chunks
+        return other
 
     @property
     def block_rows(self) -> int:
@@ -94,8 +114,67 @@ class DaskRows(Rows):
             if low < high
         )
 
+    def __copy__(self) -> DaskRows:
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
     def __getstate__(self) -> None:
         raise TypeError("Rows of a Dask collection cannot be pickled: workers already hold the data.")
+
+
+class DaskWeights(RowWeights):
+    """Weights of rows on a cluster, as delayed vectors, one for each chunk of the rows."""
+
+    def __init__(self, chunks: Sequence[Any], lengths: npt.NDArray[np.int64], scale: float | None = None) -> None:
+        import dask
+
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        facts = dask.delayed(_weight_facts, pure=False)
+        args = zip(chunks, lengths.tolist(), bounds.tolist(), strict=False)
+        super().__init__(bounds, compute_all(facts(chunk, length, first) for chunk, length, first in args), scale)
+        scaled = dask.delayed(_scaled_weights, pure=True)
+        self.chunks = [scaled(chunk, self.scale) for chunk in chunks]
+
+    def read(self, start: int, stop: int) -> npt.NDArray[np.float64]:
+        """Return the weights of rows ``start .. stop``, sent to this process."""
+        return self.take(np.arange(start, stop))
+
+    def map(self, function: Callable[..., T], arguments: Sequence[Any], parts: Sequence[int]) -> list[T]:
+        """Return ``function(weights, argument)`` for some chunks and an argument for each, computed on the workers."""
+        import dask
+
+        call = dask.delayed(function, pure=False)
+        return compute_all(call(self.chunks[part], value) for part, value in zip(parts, arguments, strict=True))
+
+
+def open_weights(rows: DaskRows, weights: Any, scale: float | None = None) -> DaskWeights:
+    """Return the weights of rows on a cluster: of a Dask array or column with the same chunks, or of an array.
+
+    Weights of rows that were left out because values are missing are left out, too.
+    """
+    import dask
+
+    every = rows.every if isinstance(rows, CompleteDaskRows) else rows
+    n_rows, n_chunks = every.n_rows, len(every.chunks)
+    if not is_lazy(weights):
+        check_length(len(weights), n_rows)
+        chunks = [dask.delayed(part, pure=False) for part in np.split(weights, every.bounds[1:-1])]
+    else:
+        if getattr(weights, "ndim", 0) != 1:
+            raise InvalidWeight(f"is a Dask {type(weights).__name__}", "Pass an array of one dimension, or a column.")
+        if hasattr(weights, "chunks") and not np.isnan(weights.chunks[0]).any():
+            check_length(weights.shape[0], n_rows)
+            weights = weights.rechunk((tuple(every.lengths.tolist()),))
+        chunks = list(np.ravel(weights.to_delayed()))
+        if len(chunks) != n_chunks:
+            raise InvalidWeight(
+                f"has {len(chunks)} chunks, and X has {n_chunks}", "Rechunk it so that its chunks are those of X."
+            )
+    if every is not rows:
+        pick = dask.delayed(_complete_weights, pure=True)
+        chunks = [pick(chunk, part) for chunk, part in zip(every.chunks, chunks, strict=True)]
+    return DaskWeights(chunks, rows.lengths, scale)
 
 
 class CompleteDaskRows(DaskRows):
@@ -233,7 +312,7 @@ def _item(function: Callable[[Block], Any], place: int, block: Block) -> Any:
 # Functions that run on workers
 
 
-def chunk_rows(view: Any, chunk: Any, spans: Sequence[Span]) -> Rows:
+def chunk_rows(view: Any, chunk: Any, spans: Sequence[Span], weights: Any = None) -> Rows:
     """Return a chunk, whose rows are those of the `spans`, as a row source with the transformations of `view`."""
     first = spans[0][0]
     expected = spans[-1][1] - first
@@ -243,16 +322,17 @@ def chunk_rows(view: Any, chunk: Any, spans: Sequence[Span]) -> Rows:
             f"A chunk has the shape {matrix.shape}, but it has {expected:,} rows according to X.chunks. Correct the "
             "shapes with which X was created, or call X.compute_chunk_sizes()."
         )
-    source = _Chunk(matrix, first)
+    source = _Chunk(matrix, first, weights)
     return source if view is None else view.with_source(source)
 
 
 class _Chunk(Rows):
     """Rows of one chunk, by their numbers in the data."""
 
-    def __init__(self, matrix: Any, first: int) -> None:
+    def __init__(self, matrix: Any, first: int, weights: Any = None) -> None:
         self._rows: Rows = SparseRows(matrix) if scipy.sparse.issparse(matrix) else ArrayRows(matrix)
         self._first = first
+        self._weights = weights
 
     def read(self, start: int, stop: int) -> Block:
         """Return rows ``start .. stop``."""
@@ -261,6 +341,10 @@ class _Chunk(Rows):
     def take(self, indices: npt.NDArray[np.int64]) -> Block:
         """Return the rows at `indices`."""
         return self._rows.take(indices - self._first)
+
+    def read_weights(self, start: int, stop: int) -> npt.NDArray[np.float64]:
+        """Return the weights of rows ``start .. stop``, or a single one if all rows count alike."""
+        return NO_WEIGHTS if self._weights is None else self._weights[start - self._first : stop - self._first]
 
 
 def _matrix(chunk: Any) -> Any:
@@ -289,6 +373,30 @@ def _take(token: str, payload: bytes, chunk: Any, indices: npt.NDArray[np.int64]
 def _complete_part(chunk: Any) -> Any:
     matrix = _matrix(chunk)
     return matrix[~has_missing(matrix)]
+
+
+def _weight_facts(weights: Any, length: int, first_row: int) -> WeightFacts:
+    if len(weights) != length:
+        raise InvalidWeight(
+            f"has a chunk of {len(weights):,} weights, and X has {length:,} rows there",
+            "Rechunk it so that its chunks are those of X.",
+        )
+    return WeightFacts.of(weights, first_row)
+
+
+def _scaled_weights(weights: Any, scale: float) -> npt.NDArray[np.float64]:
+    return to_weights(weights) * scale
+
+
+def _complete_weights(chunk: Any, weights: Any) -> npt.NDArray[np.float64]:
+    values = to_weights(weights)
+    matrix = _matrix(chunk)
+    if len(values) != matrix.shape[0]:
+        raise InvalidWeight(
+            f"has a chunk of {len(values):,} weights, and X has {matrix.shape[0]:,} rows there",
+            "Rechunk it so that its chunks are those of X.",
+        )
+    return values[~has_missing(matrix)]
 
 
 def _identity(block: Block) -> Block:

@@ -81,9 +81,3 @@ def to_canonical_csr(matrix: Any) -> Any:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return matrix
-
-
-def subset(rows: Rows, indices: npt.NDArray[np.int64]) -> Rows:
-    """Read the rows at sorted, distinct `indices` into memory."""
-    taken = rows.take(indices)
-    return SparseRows(taken) if rows.sparse else ArrayRows(taken)

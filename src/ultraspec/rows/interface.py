@@ -6,15 +6,20 @@ import copy
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from ultraspec.rows.weights import RowWeights
 
 Block = Any  # rows of a source: a 2-d numpy.ndarray or a scipy.sparse CSR matrix
 Span = tuple[int, int]  # a range of rows: start, stop
 
 T = TypeVar("T")
+
+NO_WEIGHTS = np.ones(1)  # one weight for every row
 
 BLOCK_VALUES = 2**20  # values of a block, about: float32 blocks of 4 MB stay in the outer caches
 MOST_BLOCK_ROWS = 65536
@@ -76,6 +81,7 @@ class Rows(ABC):
     names: list[str] | None = None
     in_memory = True
     remote = False
+    weights: RowWeights | None = None  # of the rows, see `ultraspec.rows.weights`; None if all count alike
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Block:
@@ -114,6 +120,15 @@ class Rows(ABC):
     def column_indices(self, columns: Sequence[str | int]) -> list[int]:
         """Return the indices of columns that are given by name or number."""
         raise TypeError(f"{type(self).__name__} cannot choose columns.")
+
+    def read_weights(self, start: int, stop: int) -> npt.NDArray[np.float64]:
+        """Return the weights of rows ``start .. stop``, or a single one if all rows count alike."""
+        return NO_WEIGHTS
+
+    @property
+    def n_counted(self) -> int:
+        """Number of rows whose weight is not zero."""
+        return self.n_rows if self.weights is None else self.weights.n_positive
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -169,6 +184,7 @@ class RowView(Rows):
         self.sparse = rows.sparse
         self.in_memory = rows.in_memory
         self.remote = rows.remote
+        self.weights = rows.weights
 
     @abstractmethod
     def transform(self, block: Block, numbers: Sequence[int] | npt.NDArray[np.int64]) -> Block:
@@ -194,6 +210,10 @@ class RowView(Rows):
     def take(self, indices: npt.NDArray[np.int64]) -> Block:
         """Return the rows at `indices`, transformed."""
         return self.transform(self.rows.take(indices), indices)
+
+    def read_weights(self, start: int, stop: int) -> npt.NDArray[np.float64]:
+        """Return the weights of rows ``start .. stop``, or a single one if all rows count alike."""
+        return self.rows.read_weights(start, stop)
 
     def gather(self, indices: npt.NDArray[np.int64], function: Callable[[Block], T]) -> list[T]:
         """Return the results of `function` for the transformed rows at `indices`."""

@@ -10,6 +10,7 @@ representatives    select p representatives                                     
 neighbors          index the representatives; find the K nearest of a row                      3.1.2
 edges              edges of all rows to their K nearest representatives, and their affinities  3.1.2
 transfer_cut       the graph of the representatives and its leading eigenvectors               3.1.3
+sums               sums of the graph, to which further rows are added
 sparse_graph       sums of the graph, for many representatives                                 3.1.3
 eigenvectors       solvers for few and for many representatives                                3.1.3
 n_clusters         the number of clusters, for n_clusters="auto"
@@ -18,6 +19,7 @@ candidates         four ways to divide the representatives: a registry
 discretize         k-means of all embedded rows, as in the paper                               3.1.3
 embedding          k-means on embedded rows, without storing the embedding                     3.1.3
 partition          labels of rows, fitted or new, from their edges
+stability          clusters against those of other graphs, and of rows without structure
 model              all that labels a new row
 options            the parameters of these phases
 model_checks       checks of the arrays of models that come from files

@@ -19,7 +19,7 @@ from ultraspec._kernels.agreement import vote
 from ultraspec.cluster.points import FEW_FEATURES, Labels
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Rows, sample_indices, subset
+from ultraspec.rows import Rows, sample_rows, take_draws, take_sample
 from ultraspec.spectral.candidates import (
     CANDIDATES,
     JUDGE_LABELINGS,
@@ -314,7 +314,7 @@ class Pilot:
 
 def sample_pool(rows: Rows, seed: np.random.SeedSequence) -> Rows:
     """Return sampled rows in memory, for other graphs than that of all rows."""
-    return subset(rows, sample_indices(rows.n_rows, POOL_ROWS, np.random.default_rng(seed)))
+    return take_sample(rows, sample_rows(rows, POOL_ROWS, np.random.default_rng(seed)))
 
 
 def run_pilot(
@@ -334,7 +334,7 @@ def run_pilot(
     pool : Rows
         Sampled rows, preprocessed, in memory.
     n_rows : int
-        Number of all rows.
+        Number of all rows that count.
     n_clusters : int
         Number of clusters.
     n_judges : int
@@ -351,7 +351,7 @@ def run_pilot(
     p = coarse_representatives(pool.n_rows, n_clusters, options)
     seeds = seed.spawn(1 + n_judges + FURTHER_JUDGES)
     if panel is None:
-        common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, np.random.default_rng(seeds[0])))
+        common = take_draws(pool, COMMON_ROWS, np.random.default_rng(seeds[0]))
         judges = build_judges(pool, common, p, n_clusters, options, seeds[1 : n_judges + 1], engine)
         connectivity = connectivity_of(judges)
     else:

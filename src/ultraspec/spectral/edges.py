@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +17,19 @@ import numpy.typing as npt
 from ultraspec._checks import warn_user
 from ultraspec._kernels import graph as kernels
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Block, Rows, Span, allocate_rows, cut_span, sample_indices, stays_in_memory, subset
+from ultraspec.rows import (
+    NO_WEIGHTS,
+    Block,
+    Rows,
+    RowSample,
+    Span,
+    allocate_rows,
+    cut_span,
+    draw_rows,
+    sample_rows,
+    stays_in_memory,
+    take_sample,
+)
 from ultraspec.spectral.neighbors import ROWS_PER_REPRESENTATIVE, ProbeIndex, RepresentativeIndex
 from ultraspec.storage.spool import Spool
 
@@ -46,11 +58,14 @@ class Edges:
         Squared distances at first; `weigh` turns them into transition probabilities.
     sigma : float
         Width of the affinity.
+    masses : ndarray of shape (n,) or (1,), float64
+        Weight of each row, or of every row.
     """
 
     ids: npt.NDArray[np.uint16]
     weights: npt.NDArray[np.float32]
     sigma: float = 1.0
+    masses: Floats = field(default_factory=lambda: NO_WEIGHTS)
 
     @classmethod
     def empty(cls, n: int, K: int) -> Edges:
@@ -58,7 +73,8 @@ class Edges:
         return cls(np.empty((n, K), dtype=np.uint16), np.empty((n, K), dtype=np.float32))
 
     def __getitem__(self, rows: slice | npt.NDArray[np.int64]) -> Edges:
-        return Edges(self.ids[rows], self.weights[rows], self.sigma)
+        masses = self.masses[rows] if len(self.masses) > 1 else self.masses
+        return Edges(self.ids[rows], self.weights[rows], self.sigma, masses)
 
     def __setitem__(self, rows: slice, edges: Edges) -> None:
         self.ids[rows] = edges.ids
@@ -129,15 +145,17 @@ class LazyEdges:
 
     def __getitem__(self, rows: slice | npt.NDArray[np.int64]) -> Edges:
         if isinstance(rows, slice):
-            edges = self.finder(self.rows.read(rows.start, rows.stop), (rows.start, rows.stop))
+            span = rows.start, rows.stop
+            edges = self.finder(self.rows.read(*span), span, self.rows.read_weights(*span))
             edges.weigh()
             return edges
         parts = self.rows.gather(rows, functools.partial(new_edges, index=self.index, sigma=self.sigma))
         ids = np.concatenate([part.ids for part in parts])
-        return Edges(ids, np.concatenate([part.weights for part in parts]), self.sigma)
+        masses = NO_WEIGHTS if self.rows.weights is None else self.rows.weights.take(rows)
+        return Edges(ids, np.concatenate([part.weights for part in parts]), self.sigma, masses)
 
     @property
-    def finder(self) -> Callable[[Block, Span], Edges]:
+    def finder(self) -> Callable[[Block, Span, Floats], Edges]:
         """Function that finds the edges of a block of rows, with squared distances; workers of a cluster can run it."""
         return functools.partial(_find, self.index, self.sigma, self.ids)
 
@@ -165,20 +183,22 @@ class LazyEdges:
         """Return the results of ``function(edges, span)`` for each block of rows, in order."""
         find = self.finder  # without `self`: blocks may be read on workers, which must not receive the rows
 
-        def run(block: Block, span: Span) -> T:
-            edges = find(block, span)
+        def run(block: Block, span: Span, masses: Floats) -> T:
+            edges = find(block, span, masses)
             edges.weigh()
             return function(edges, span)
 
-        return engine.map_rows(self.rows, run)
+        return engine.map_rows(self.rows, run, weighted=True)
 
 
-def _find(index: RepresentativeIndex, sigma: float, all_ids: Spool | None, block: Block, span: Span) -> Edges:
+def _find(
+    index: RepresentativeIndex, sigma: float, all_ids: Spool | None, block: Block, span: Span, masses: Floats
+) -> Edges:
     if all_ids is None:
-        return Edges(*index.query(block), sigma)
+        return Edges(*index.query(block), sigma, masses)
     K = index.n_neighbors
     ids = all_ids[span[0] * K : span[1] * K].reshape(-1, K)
-    return Edges(ids, index.measure(block, ids), sigma)
+    return Edges(ids, index.measure(block, ids), sigma, masses)
 
 
 def connect(
@@ -220,16 +240,21 @@ def connect(
     if stored:
         shape = (rows.n_rows, index.n_neighbors)
         edges = out if out is not None and out.ids.shape == shape else Edges.empty(*shape)
+        edges = replace(edges, masses=rows.read_weights(0, rows.n_rows))
         mean = _search(rows, index, engine, edges, None, warn=warn)
-        return replace(edges, sigma=_robust_sigma(edges.weights[_sample(rows)]) if robust else mean)
+        if robust:
+            drawn = _sample(rows)
+            return replace(edges, sigma=_robust_sigma(drawn.repeat(edges.weights[drawn.indices])))
+        return replace(edges, sigma=mean)
     ids = None
     if index.by_tiles and not rows.remote and not rows.sparse:
         ids = Spool.if_space(rows.n_rows * index.n_neighbors, np.uint16)
     if ids is not None or not robust:
         sigma = _search(rows, index, engine, None, ids, warn=warn)
     if robust:
-        sq = rows.gather(_sample(rows), functools.partial(_squares, index))
-        sigma = _robust_sigma(np.concatenate(sq))
+        drawn = _sample(rows)
+        sq = rows.gather(drawn.indices, functools.partial(_squares, index))
+        sigma = _robust_sigma(drawn.repeat(np.concatenate(sq)))
     return LazyEdges(rows, index, sigma, ids)
 
 
@@ -243,7 +268,7 @@ def exact_edges(
     if not isinstance(index, ProbeIndex):
         return edges, rows
     n = min(ROWS_PER_REPRESENTATIVE * len(index.representatives), GRAPH_VALUES // rows.n_features)
-    sample = subset(rows, sample_indices(rows.n_rows, n, np.random.default_rng(0)))
+    sample = take_sample(rows, sample_rows(rows, n, np.random.default_rng(0)))
     exact = engine.apply(connect_exactly, sample, index.exact_twin(), edges.sigma)
     if isinstance(edges, Edges):
         edges.map(lambda part, span: part.weigh(), engine)  # noqa: ARG005  as summing up the graph does for its edges
@@ -254,12 +279,12 @@ def connect_exactly(rows: Rows, index: RepresentativeIndex, sigma: float, engine
     """Find the edges of rows in memory to the representatives of an index."""
     edges = Edges.empty(rows.n_rows, index.n_neighbors)
     _search(rows, index, engine, edges, None, warn=False)
-    return replace(edges, sigma=sigma)
+    return replace(edges, sigma=sigma, masses=rows.read_weights(0, rows.n_rows))
 
 
-def _sample(rows: Rows) -> npt.NDArray[np.int64]:
+def _sample(rows: Rows) -> RowSample:
     """Return the rows whose distances give the median."""
-    return sample_indices(rows.n_rows, MEDIAN_ROWS, np.random.default_rng(0))
+    return draw_rows(rows, MEDIAN_ROWS, np.random.default_rng(0))
 
 
 def _robust_sigma(sq: npt.NDArray[np.float32]) -> float:
@@ -284,31 +309,47 @@ def _search(
     """
     n, K = rows.n_rows, index.n_neighbors
 
-    def search(block: Block, spans: Sequence[Span]) -> list[tuple[float, float, int]]:
+    def search(block: Block, spans: Sequence[Span], masses: Floats) -> list[tuple[float, float, int, float]]:
         first, last = spans[0][0], spans[-1][1]
         part = edges[first:last] if edges is not None else Edges.empty(last - first, K)
         index.query_into(block, part.ids, part.weights)
         if ids is not None:
             ids[first * K : last * K] = part.ids.reshape(-1)
-        return [_sum_up(part.weights[low - first : high - first], low) for low, high in spans]
+        return [
+            _sum_up(
+                part.weights[low - first : high - first],
+                low,
+                masses[low - first : high - first] if len(masses) > 1 else masses,
+            )
+            for low, high in spans
+        ]
+
+    def search_batch(spans: Sequence[Span]) -> list[tuple[float, float, int, float]]:
+        span = spans[0][0], spans[-1][1]
+        return search(rows.read(*span), spans, rows.read_weights(*span))
 
     if rows.remote:
-        parts = engine.map_rows(rows, lambda block, span: search(block, [span]))
+        parts = engine.map_rows(rows, lambda block, span, masses: search(block, [span], masses), weighted=True)
     else:
-        batches = _batches(rows, index, engine.n_jobs)
-        parts = engine.map(lambda spans: search(rows.read(spans[0][0], spans[-1][1]), spans), batches)
+        parts = engine.map(search_batch, _batches(rows, index, engine.n_jobs))
     results = [result for part in parts for result in part]
-    sigma = sum(total for total, _, _ in results) / (n * K) or 1.0
+    mass = n if rows.weights is None else float(rows.weights.totals.sum())
+    sigma = sum(total for total, *_ in results) / (mass * K) or 1.0
     if warn:
-        _warn_of_distant_rows([farthest for _, *farthest in results], sigma, n, K)
+        _warn_of_distant_rows([farthest for _, *farthest in results], sigma, n, mass, K)
     return sigma
 
 
-def _sum_up(sq: npt.NDArray[np.float32], first_row: int) -> tuple[float, float, int]:
-    """Return the sum of the distances of a block, that of its farthest row, and the number of this row."""
-    farthest = int(sq[:, -1].argmax())
-    far_sum = float(np.sqrt(sq[farthest]).sum(dtype=np.float64))
-    return float(np.sqrt(sq).sum(dtype=np.float64)), far_sum, first_row + farthest
+def _sum_up(sq: npt.NDArray[np.float32], first_row: int, masses: Floats) -> tuple[float, float, int, float]:
+    """Return the sum of the distances of a block, that of its farthest row, the number of this row and its weight."""
+    if len(masses) == 1:
+        farthest = int(sq[:, -1].argmax())
+        far_sum = float(np.sqrt(sq[farthest]).sum(dtype=np.float64))
+        return float(np.sqrt(sq).sum(dtype=np.float64)), far_sum, first_row + farthest, 1.0
+    farthest = int(np.where(masses > 0, sq[:, -1], -1).argmax())
+    sums = np.sqrt(sq).sum(axis=1, dtype=np.float64)
+    mass = float(masses[farthest])
+    return float(sums @ masses), mass * float(sums[farthest]), first_row + farthest, mass
 
 
 def _batches(rows: Rows, index: RepresentativeIndex, n_jobs: int) -> list[list[Span]]:
@@ -319,12 +360,12 @@ def _batches(rows: Rows, index: RepresentativeIndex, n_jobs: int) -> list[list[S
     return [blocks[low : low + step] for low in range(0, len(blocks), step)]
 
 
-def _warn_of_distant_rows(farthest: list[Any], sigma: float, n: int, K: int) -> None:
-    """Warn if sigma would be much smaller without the farthest row of each block, given as (distance sum, row)."""
-    others = n - len(farthest)
-    if others < LEAST_OTHER_ROWS:
+def _warn_of_distant_rows(farthest: list[Any], sigma: float, n: int, mass: float, K: int) -> None:
+    """Warn if sigma would be much smaller without the farthest row of each block: (distance sum, row, weight)."""
+    others = mass - sum(weight for *_, weight in farthest)
+    if n - len(farthest) < LEAST_OTHER_ROWS or others <= 0:
         return
-    without = (sigma * n * K - sum(total for total, _ in farthest)) / (others * K)
+    without = (sigma * mass * K - sum(total for total, *_ in farthest)) / (others * K)
     if 0 < without * MOST_WIDENED < sigma:
         row = max(farthest)[1]
         warn_user(  # without figures, which differ between members of an ensemble: the warning is shown once
@@ -340,7 +381,7 @@ def find_edges(rows: Rows, index: RepresentativeIndex, sigma: float, engine: Thr
     lazy_edges = LazyEdges(rows, index, sigma)
     if not stays_in_memory(rows, 6 * rows.n_rows * index.n_neighbors):
         return lazy_edges
-    edges = replace(Edges.empty(rows.n_rows, index.n_neighbors), sigma=sigma)
+    edges = replace(Edges.empty(rows.n_rows, index.n_neighbors), sigma=sigma, masses=rows.read_weights(0, rows.n_rows))
 
     def fill(part: Edges, span: Span) -> None:
         edges[slice(*span)] = part

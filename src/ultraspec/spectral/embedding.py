@@ -18,7 +18,7 @@ from ultraspec._kernels import kmeans as kernels
 from ultraspec.cluster.kmeans import Clustering, lloyd, spread_centers
 from ultraspec.cluster.points import Assign, Centers, Labels, Points, Squares, Sums, Weights
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Rows, Span, sample_indices, stays_in_memory
+from ultraspec.rows import LocalWeights, Rows, RowWeights, Span, sample_indices, stays_in_memory
 from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.partition import score_buffer, score_table
 from ultraspec.spectral.transfer_cut import ONE, lift, lift_buffer, pad_lanes
@@ -42,7 +42,7 @@ class EmbeddedPoints(Points):
     vectors : ndarray of shape (p, k), float32
         Vectors of the representatives.
     weights : ndarray of shape (n,) or (1,), float64
-        Weight of each row, or of every row.
+        Weight of each microcluster, or of every row: `edges` have those of single rows.
     scales : ndarray of shape (n,), float32
         Factors that bring each lifted row to unit length, see `measure`.
     """
@@ -57,6 +57,7 @@ class EmbeddedPoints(Points):
         self.n_rows = len(edges)
         self.n_sums = len(vectors)  # sums of weights on representatives, see `means`
         self.weights = weights
+        self.row_weights = weights_of_edges(edges)
         self._edges = edges
         self._vectors = vectors
         self._scales = scales
@@ -80,7 +81,10 @@ class EmbeddedPoints(Points):
         self._scales = scales
 
     def sample(self, size: int, rng: np.random.Generator) -> EmbeddedPoints:
-        """Sample about `size` rows evenly; of weighted rows, take the heaviest, fewer if these hold most weight."""
+        """Sample about `size` rows evenly, or by their weights.
+
+        Of microclusters, take the heaviest, fewer if these hold most weight.
+        """
         if size >= self.n_rows and (len(self.weights) == 1 or self.n_rows <= LEAST_WEIGHTED):
             return self
         if len(self.weights) > 1:
@@ -88,19 +92,28 @@ class EmbeddedPoints(Points):
             share = np.cumsum(self.weights[heaviest]) / self.weights.sum()
             size = min(size, max(LEAST_WEIGHTED, int(np.searchsorted(share, HEAVY_SHARE)) + 1))
             rows = np.sort(heaviest[:size])
-        else:
+            scales = None if self._scales is None else self._scales[rows]
+            return EmbeddedPoints(self._edges[rows], self._vectors, self.weights[rows], scales)
+        if self.row_weights is None:
             rows = sample_indices(self.n_rows, size, rng)
-        weights = self.weights[rows] if len(self.weights) > 1 else self.weights
-        scales = None if self._scales is None else self._scales[rows]
-        return EmbeddedPoints(self._edges[rows], self._vectors, weights, scales)
+            edges = self._edges[rows]
+        else:
+            rows, masses = self.row_weights.sample(size, rng)
+            edges = replace(self._edges[rows], masses=masses)
+        return EmbeddedPoints(edges, self._vectors, scales=None if self._scales is None else self._scales[rows])
+
+    def weights_of(self, rows: slice) -> Weights:
+        """Return the weights of some rows, for kernels: one for each, or one for every row."""
+        return super().weights_of(rows) if self.row_weights is None else self.row_weights.read(rows.start, rows.stop)
 
     def spread(self, k: int, rng: np.random.Generator) -> Centers:
         """Draw `k` starting centres by k-means++; fewer if there are fewer distinct rows.
 
-        Weighted rows are few and some weigh much, so each step tries several candidates.
+        Microclusters are few and some weigh much, so each step tries several candidates.
         """
         trials = 2 + int(np.log(k)) if len(self.weights) > 1 else 1
-        return spread_centers(lift(self._edges[slice(0, self.n_rows)], self._vectors), self.weights, k, rng, trials)
+        everyone = slice(0, self.n_rows)
+        return spread_centers(lift(self._edges[everyone], self._vectors), self.weights_of(everyone), k, rng, trials)
 
     def means(self, sums: Sums, counts: Weights) -> Centers:
         """Compute centres: the weight of each cluster on representatives, times their vectors, per row."""
@@ -127,6 +140,13 @@ class EmbeddedPoints(Points):
             return int(changed)
 
         return assign
+
+
+def weights_of_edges(edges: Edges | LazyEdges) -> RowWeights | None:
+    """Return the weights of the rows that edges belong to; None if all rows count alike."""
+    if isinstance(edges, LazyEdges):
+        return edges.rows.weights
+    return LocalWeights.of(edges.masses) if len(edges.masses) > 1 else None
 
 
 def embed_edges(edges: Edges | LazyEdges, vectors: npt.NDArray[np.float32]) -> EmbeddedPoints:

@@ -21,7 +21,7 @@ from ultraspec._kernels import agreement as kernels
 from ultraspec.cluster.points import FEW_FEATURES, Labels
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Rows, sample_indices, subset
+from ultraspec.rows import Rows, RowSample, take_draws, take_sample
 from ultraspec.spectral.candidates import TREES, build_hierarchy
 from ultraspec.spectral.choice import (
     COMMON_ROWS,
@@ -60,7 +60,6 @@ MOST_LAYERS = 5
 LEAST_SHARE = 0.3  # of the strength of the first layer, for the others
 
 Floats = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.int64]
 
 
 class Layer(NamedTuple):
@@ -192,17 +191,14 @@ def compare_at(
     splits = MORE_SPLITS if is_few else SPLITS
     chance, *seeds = seed.spawn(1 + 2 * splits)
     rng = np.random.default_rng(chance)
-    common = pool.take(sample_indices(pool.n_rows, COMMON_ROWS, rng))
-    halves: list[Numbers] = []
-    for _ in range(splits):
-        order = rng.permutation(pool.n_rows)
-        halves += [np.sort(order[:n]), np.sort(order[n:])]
+    common = take_draws(pool, COMMON_ROWS, rng)
+    halves = [half for _ in range(splits) for half in split_rows(pool, rng)]
     tasks = list(zip(halves, seeds, strict=True))
     alone = engine.within(MemberReporter(engine.reporter), alone=True)  # graphs are counted, not their passes
 
-    def build(task: tuple[Numbers, np.random.SeedSequence], p: int) -> Judge:
-        rows, own_seed = task
-        graph = SmallGraph.build(subset(pool, rows), p, n_vectors_for(level), options, own_seed, alone)
+    def build(task: tuple[RowSample, np.random.SeedSequence], p: int) -> Judge:
+        half, own_seed = task
+        graph = SmallGraph.build(take_sample(pool, half), p, n_vectors_for(level), options, own_seed, alone)
         number = int(own_seed.generate_state(1)[0])
         hierarchy = build_hierarchy(graph.graph, graph.spectrum, level, LABELINGS, number, alone)
         return Judge(hierarchy, new_edges(common, graph.index, graph.sigma), graph.index)
@@ -225,6 +221,26 @@ def compare_at(
             judges += engine.map(partial(build, p=p), tasks[enough:])
             values = compare(judges)
     return Panel(judges, common, connectivity), values
+
+
+def split_rows(pool: Rows, rng: np.random.Generator) -> tuple[RowSample, RowSample]:
+    """Divide rows into random halves.
+
+    The weight of a row is in one half, unless it counts as two rows of mean weight or more: it is then divided as so
+    many rows would be.
+    """
+    order = rng.permutation(pool.n_rows)
+    n = pool.n_rows // 2
+    if pool.weights is None:
+        return RowSample(np.sort(order[:n])), RowSample(np.sort(order[n:]))
+    shares = np.zeros(pool.n_rows)
+    shares[order[:n]] = 1.0
+    weights = pool.read_weights(0, pool.n_rows)
+    units = np.rint(weights / weights.mean()).astype(np.int64)
+    heavy = units >= 2
+    shares[heavy] = rng.binomial(units[heavy], 0.5) / units[heavy]
+    first, second = np.flatnonzero(shares > 0), np.flatnonzero(shares < 1)
+    return RowSample(first, (weights * shares)[first]), RowSample(second, (weights * (1 - shares))[second])
 
 
 def compare_halves(judges: Sequence[Judge], most: int, engine: ThreadEngine) -> dict[int, Agreement]:

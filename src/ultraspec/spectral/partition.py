@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.optimize
 from sklearn.exceptions import ConvergenceWarning
 
 from ultraspec._checks import warn_user
@@ -283,17 +284,18 @@ def score_facts(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Lab
 
 def label_all(
     edges: Edges | LazyEdges, partition: Partition, out: Any, engine: ThreadEngine
-) -> tuple[Partition, npt.NDArray[np.int64]]:
+) -> tuple[Partition, npt.NDArray[Any]]:
     """Write the label of every row to `out`, unless it is None.
 
-    Return the partition of the clusters that have rows, and the number of rows of each.
+    Return the partition of the clusters that have rows, and the number of rows of each, or their weight.
     """
 
-    def run(part: Edges, span: Span) -> npt.NDArray[np.int64]:
+    def run(part: Edges, span: Span) -> npt.NDArray[Any]:
         labels = partition.label(part)
         if out is not None:
             out[slice(*span)] = labels
-        return np.bincount(labels, minlength=partition.n_clusters)
+        masses = part.masses if len(part.masses) > 1 else None
+        return np.bincount(labels, masses, minlength=partition.n_clusters)
 
     sizes = np.sum(edges.map(run, engine), axis=0)
     used = np.flatnonzero(sizes)
@@ -305,8 +307,8 @@ def label_all(
 def label_rows(edges: Edges | LazyEdges, partition: Partition, engine: ThreadEngine) -> tuple[Partition, Any]:
     """Label all rows; return the partition of the clusters that have rows, and the labels.
 
-    Clusters are numbered by size, the largest first. Labels are None if rows are on a cluster. Warn if clusters have no
-    rows.
+    Clusters are numbered by size, the largest first; weighted rows count by weight. Labels are None if rows are on a
+    cluster. Warn if clusters have no rows.
     """
     labels = edges.allocate(np.int32)
     used, sizes = label_all(edges, partition, labels, engine)
@@ -322,6 +324,34 @@ def label_rows(edges: Edges | LazyEdges, partition: Partition, engine: ThreadEng
         if labels is not None:
             renumber_labels(labels, order, edges.blocks(), engine)
     return used, as_array(labels)
+
+
+def label_edges(edges: Edges | LazyEdges, partition: Partition, engine: ThreadEngine) -> Any:
+    """Return the labels of rows, given their edges; None if rows are on a cluster."""
+    labels = edges.allocate(np.int32)
+    if labels is None:
+        return None
+
+    def run(part: Edges, span: Span) -> None:
+        labels[slice(*span)] = partition.label(part)
+
+    edges.map(run, engine)
+    return as_array(labels)
+
+
+def continued_numbers(before: Labels, groups: Labels, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
+    """Return an order of clusters, for `Partition.renumber`, in which they keep the numbers that they had before.
+
+    `before` and `groups` (p,) are the clusters of the representatives, then and now. Clusters are matched so that they
+    share most weight; those that are left are the last ones, the heaviest first.
+    """
+    k = int(groups.max()) + 1
+    n_before = int(before.max()) + 1
+    shared = np.bincount(groups * n_before + before, weights, minlength=k * n_before).reshape(k, n_before)
+    numbers = n_before + np.argsort(np.argsort(-shared.sum(axis=1), kind="stable"), kind="stable")
+    matched, old = scipy.optimize.linear_sum_assignment(-shared)
+    numbers[matched] = old
+    return np.argsort(numbers, kind="stable")
 
 
 def renumber_labels(labels: Any, order: npt.NDArray[np.intp], blocks: list[Span], engine: ThreadEngine) -> None:

@@ -33,12 +33,13 @@ from ultraspec.rows import (
     RowView,
     Span,
     ValuesTooLarge,
+    WeightedRows,
     ZeroRow,
     check_finite,
     has_missing,
     is_increasing,
-    sample_indices,
     spread_block,
+    take_draws,
 )
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
@@ -98,10 +99,10 @@ class Preprocessor:
         if n_components is None or metric == "haversine":
             return plain
         q = COMPONENTS if n_components == "auto" else n_components
-        if rows.n_features <= q or rows.n_rows <= q:
+        if rows.n_features <= q or rows.n_counted <= q:
             return plain
         n = min(COMPONENT_ROWS, max(2 * q, COMPONENT_VALUES // rows.n_features))
-        sample = plain.prepare(rows.take(sample_indices(rows.n_rows, n, rng)))
+        sample = plain.prepare(take_draws(rows, n, rng))
         basis, center = _principal_components(sample, q)
         return replace(plain, basis=basis, center=center)
 
@@ -150,7 +151,7 @@ class Preprocessor:
             low, high = -np.ones(3), np.ones(3)  # of points of the sphere
         if max(high.max(), -low.min()) > LARGEST_RAW:
             raise ValuesTooLarge(LARGEST_RAW)
-        sample = rows.take(sample_indices(rows.n_rows, MEDIAN_ROWS, rng))
+        sample = take_draws(rows, MEDIAN_ROWS, rng)
         if metric == "haversine":
             sample = to_sphere(sample)
         if scipy.sparse.issparse(sample):
@@ -318,7 +319,8 @@ def prepare_rows(rows: Rows, preprocessor: Preprocessor, engine: ThreadEngine) -
         array[slice(*span)] = block
 
     engine.map_rows(prepared, fill)
-    return ArrayRows(array, in_memory=rows.in_memory)
+    stored = ArrayRows(array, in_memory=rows.in_memory)
+    return stored if rows.weights is None else WeightedRows(stored, rows.weights)
 
 
 class UnseenRows(PreparedRows):

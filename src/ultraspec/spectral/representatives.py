@@ -10,7 +10,7 @@ from ultraspec.cluster.kmeans import lloyd, random_centers
 from ultraspec.cluster.points import RowPoints
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import ArrayRows, Rows, sample_indices, subset
+from ultraspec.rows import ArrayRows, Rows, WeightedRows, sample_rows, subset, take_sample
 
 KMEANS_ITERATIONS = 10
 MOST_REPRESENTATIVES = 2**16 - 1  # ids are uint16; the p x p matrix would take 34 GB at this number
@@ -64,7 +64,7 @@ def select_representatives(
     ndarray of shape (about p, d), float32
     """
     if selection == "hybrid":
-        rows = subset(rows, sample_indices(rows.n_rows, candidate_factor * p, rng))
+        rows = take_sample(rows, sample_rows(rows, candidate_factor * p, rng))
         return engine.apply(_select, rows, p, selection, metric, rng)
     return _select(rows, p, selection, metric, rng, engine)
 
@@ -74,7 +74,7 @@ def _select(
 ) -> npt.NDArray[np.float32]:
     """Return random rows, or the centres of k-means that starts from them."""
     if selection == "hybrid" and p > TWO_LEVEL_REPRESENTATIVES and not rows.sparse:
-        selected = _two_level_centers(rows.read(0, rows.n_rows), p, rng, engine)
+        selected = _two_level_centers(rows, p, rng, engine)
     else:
         selected = random_centers(rows, p, rng)
         if selection != "random":
@@ -91,34 +91,35 @@ def _kmeans_centers(rows: Rows, start: npt.NDArray[np.float32], engine: ThreadEn
     return result.means[result.counts > 0]
 
 
-def _two_level_centers(
-    X: npt.NDArray[np.float32], p: int, rng: np.random.Generator, engine: ThreadEngine
-) -> npt.NDArray[np.float32]:
+def _two_level_centers(sample: Rows, p: int, rng: np.random.Generator, engine: ThreadEngine) -> npt.NDArray[np.float32]:
     """Divide the rows into sqrt(p) groups by k-means, and each group into its share of p clusters."""
-    rows = ArrayRows(np.ascontiguousarray(X))
+    rows: Rows = ArrayRows(np.ascontiguousarray(sample.read(0, sample.n_rows)))
+    if sample.weights is not None:
+        rows = WeightedRows(rows, sample.weights)
     groups = lloyd(RowPoints(rows), random_centers(rows, int(np.sqrt(p)), rng), engine, max_iter=KMEANS_ITERATIONS)
     most = MOST_REPRESENTATIVES - len(groups.counts)  # each group gets one at least, which may add up to more than p
-    shares = _whole_shares(groups.counts, min(p, most))
+    sizes = np.bincount(groups.labels, minlength=len(groups.counts))
+    shares = _whole_shares(groups.counts, sizes, min(p, most))
     order = np.argsort(groups.labels, kind="stable")
-    bounds = np.cumsum(groups.counts).astype(np.int64)
+    bounds = np.cumsum(sizes)
     tasks = list(zip(np.split(order, bounds[:-1]), shares.tolist(), rng.spawn(len(shares)), strict=True))
     alone = engine.within(MemberReporter(engine.reporter), alone=True)  # groups are counted, not their passes
 
     def divide(task: tuple[npt.NDArray[np.int64], int, np.random.Generator]) -> npt.NDArray[np.float32]:
         members, k, chance = task
-        part = ArrayRows(rows.take(members))
+        part = subset(rows, members)
         return _kmeans_centers(part, random_centers(part, k, chance), alone)
 
     return np.concatenate(engine.map(divide, [task for task in tasks if task[1]]))
 
 
-def _whole_shares(counts: npt.NDArray[np.float64], total: int) -> npt.NDArray[np.int64]:
-    """Divide `total` in proportion to `counts`, in integers: at least one each, at most the count."""
+def _whole_shares(counts: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.int64]:
+    """Divide `total` in proportion to `counts`, in integers: at least one each, at most the size."""
     exact = counts / counts.sum() * total
     shares = np.floor(exact).astype(np.int64)
     largest = np.argsort(shares - exact, kind="stable")
     shares[largest[: total - shares.sum()]] += 1
-    return np.minimum(np.maximum(shares, 1), counts.astype(np.int64))
+    return np.minimum(np.maximum(shares, 1), sizes)
 
 
 def _distinct(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -31,6 +31,16 @@ class PairSums:
         self.keys = np.full(LEAST_PLACES, kernels.FREE, dtype=np.int64)
         self.sums = np.empty(LEAST_PLACES)
 
+    @classmethod
+    def of(cls, upper: Any) -> PairSums:
+        """Return the sums of an upper triangle, a CSR matrix."""
+        sums = cls(upper.shape[0])
+        sums._reserve(upper.nnz)
+        rows = np.repeat(np.arange(sums.p), np.diff(upper.indptr))
+        keys = rows * sums.p + upper.indices.astype(np.int64)
+        sums.n_keys += kernels.add_table(keys, upper.data, sums.keys, sums.sums)
+        return sums
+
     def add_rows(
         self,
         ids: npt.NDArray[np.uint16],

@@ -19,7 +19,7 @@ import scipy.spatial.distance
 from ultraspec._checks import warn_user
 from ultraspec._kernels import graph as kernels
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Block, Rows, Span
+from ultraspec.rows import NO_WEIGHTS, Block, Rows, Span
 from ultraspec.spectral.edges import Edges, LazyEdges
 from ultraspec.spectral.eigenvectors import RegularizedMatrix, dense_eigenpairs, sparse_eigenpairs
 from ultraspec.spectral.options import GraphOptions
@@ -37,7 +37,7 @@ LARGEST_FRAGMENT = 0.01  # the same, relative to all
 BRIDGE = 0.02  # weight of its edge to the nearest representative, as a share of the degrees of both
 
 NO_EDGE = 1e-3  # share of the smaller of two degrees up to which an edge connects nothing
-ONE = np.ones(1)  # weight of every row
+ONE = NO_WEIGHTS  # weight of every row
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class Graph:
         W = T' D_x^a T with the transition probabilities T and the degrees D_x of the rows: a = 1 gives B' D_x^-1 B, as
         in the paper. Sparse for more than `DENSE_REPRESENTATIVES`; sums in a hash table while rows are added.
     counts : ndarray of shape (p,), float64
-        Number of rows whose nearest representative it is.
+        Number, or weight, of the rows whose nearest representative it is.
     """
 
     affinity: Any
@@ -62,6 +62,18 @@ class Graph:
     def empty(cls, p: int, *, sparse: bool = False) -> Graph:
         """Return a graph without rows."""
         return cls(PairSums(p) if sparse else np.zeros((p, p)), np.zeros(p))
+
+    @staticmethod
+    def is_sparse(p: int) -> bool:
+        """Return whether the affinity of `p` representatives is a sparse matrix."""
+        return p > DENSE_REPRESENTATIVES
+
+    @classmethod
+    def from_upper(cls, upper: Any, counts: Floats) -> Graph:
+        """Return a graph to which rows can be added, given the upper triangle of its affinity as a CSR matrix."""
+        p = len(counts)
+        affinity = PairSums.of(upper) if cls.is_sparse(p) else upper.toarray()
+        return cls(affinity, counts.copy())
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state as arrays, for a checkpoint."""
@@ -130,12 +142,20 @@ class Spectrum:
         return rows / np.sqrt(np.einsum("ij,ij->i", rows, rows) + np.float32(1e-20))[:, None]
 
 
-def reduce_graph(edges: Edges | LazyEdges, rows: Rows, p: int, engine: ThreadEngine, power: float = 1.0) -> Graph:
+def reduce_graph(
+    edges: Edges | LazyEdges,
+    rows: Rows,
+    p: int,
+    engine: ThreadEngine,
+    power: float = 1.0,
+    before: Graph | None = None,
+) -> Graph:
     """Sum up the graph of the representatives over all rows, each weighted by its degree to the `power`.
 
-    The weights of stored edges become transition probabilities in place.
+    The weights of stored edges become transition probabilities in place. Rows are added to those of the graph
+    `before`, which is overwritten: if the sum runs in one piece, it continues where that one ended.
     """
-    sparse = p > DENSE_REPRESENTATIVES
+    sparse = Graph.is_sparse(p)
     start = functools.partial(Graph.empty, p, sparse=sparse)
     most_groups = _worthwhile_groups(len(edges) * edges.n_neighbors**2, p, sparse=sparse)
     if isinstance(edges, Edges):
@@ -143,13 +163,20 @@ def reduce_graph(edges: Edges | LazyEdges, rows: Rows, p: int, engine: ThreadEng
         def add_stored(graph: Graph, span: Span) -> None:
             _add_rows(graph, edges[slice(*span)], power)
 
-        return engine.fold_runs(rows.runs(most_groups), start, add_stored, Graph.add).mirrored()
+        runs = rows.runs(most_groups)
+        if before is not None and len(runs) == 1:
+            return engine.fold_runs(runs, lambda: before, add_stored, Graph.add).mirrored()
+        graph = engine.fold_runs(runs, start, add_stored, Graph.add)
+        return (graph if before is None else before.add(graph)).mirrored()
     find = edges.finder
 
-    def add(graph: Graph, block: Block, span: Span) -> None:
-        _add_rows(graph, find(block, span), power)
+    def add(graph: Graph, block: Block, span: Span, masses: Floats) -> None:
+        _add_rows(graph, find(block, span, masses), power)
 
-    return engine.fold_rows(rows, start, add, Graph.add, most_groups=most_groups).mirrored()
+    if before is not None and not rows.remote and len(rows.runs(most_groups)) == 1:
+        return engine.fold_rows(rows, lambda: before, add, Graph.add, most_groups=1, weighted=True).mirrored()
+    graph = engine.fold_rows(rows, start, add, Graph.add, most_groups=most_groups, weighted=True)
+    return (graph if before is None else before.add(graph)).mirrored()
 
 
 def _add_rows(graph: Graph, edges: Edges, power: float) -> None:
@@ -157,9 +184,9 @@ def _add_rows(graph: Graph, edges: Edges, power: float) -> None:
     if power != 1.0:
         degrees **= power
     if isinstance(graph.affinity, PairSums):
-        graph.affinity.add_rows(edges.ids, edges.weights, degrees, ONE, graph.counts)
+        graph.affinity.add_rows(edges.ids, edges.weights, degrees, edges.masses, graph.counts)
     else:
-        kernels.reduce_pairs(edges.ids, edges.weights, degrees, ONE, graph.affinity, graph.counts)
+        kernels.reduce_pairs(edges.ids, edges.weights, degrees, edges.masses, graph.affinity, graph.counts)
 
 
 def sum_graph(

@@ -26,6 +26,8 @@ from ultraspec.storage.folders import Folder, UrlFolder, folder_of
 HEADER = "checkpoint.json"
 FORMAT = "ultraspec checkpoint 2"
 
+CHECKSUMS = ("content", "weights")
+
 Facts = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -166,8 +168,10 @@ def _differences(header: Facts, facts: Facts) -> Iterator[str]:
             continue
         if isinstance(now, dict):
             before = before if isinstance(before, dict) else {}
-            changed = [key for key in now if before.get(key) != now[key]]
-            yield from (f"{key} was {before.get(key)!r} and is {now[key]!r}" for key in changed if key != "content")
+            changed = [key for key in {**now, "weights": None} if before.get(key) != now.get(key)]
+            yield from (f"{key} was {before.get(key)!r} and is {now[key]!r}" for key in changed if key not in CHECKSUMS)
+            if "weights" in changed:
+                yield "the weights of the rows differ"
             if changed == ["content"]:
                 yield "the values of X" + (" or its chunks" if "where" in now else "") + " differ"
         elif name == "seed":
