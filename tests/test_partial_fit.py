@@ -170,6 +170,13 @@ def test_an_unfitted_estimator_is_fitted():
     assert model.labels_.tolist() == USPEC(3, random_state=0).fit(DAYS[0]).labels_.tolist()
 
 
+def test_parameters_are_those_of_the_call(model):
+    model.partial_fit(DAYS[1])
+    model.set_params(discretize="kmeans", n_clusters=7)
+    assert model.n_clusters_ == 3
+    assert len(model.labels_) == 300
+
+
 def test_a_fit_starts_again(model):
     again = model.partial_fit(DAYS[1]).fit(DAYS[0])
     assert again.n_samples_seen_ == 600

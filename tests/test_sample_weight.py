@@ -14,10 +14,12 @@ from sklearn.preprocessing import StandardScaler
 from tests.helpers.common import blobs, documents
 from ultraspec import USENC, USPEC, datasets, load, metrics, open_rows, save, uspec
 from ultraspec._estimator import fitted
+from ultraspec._input import open_weighted
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble import members
 from ultraspec.rows import ArrayRows, InvalidWeight, LocalWeights, WeightedRows
 from ultraspec.spectral import choice
+from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
 from ultraspec.spectral.representatives import select_representatives
 
 X, Y = datasets.generate("cc", 400, random_state=0)
@@ -322,6 +324,22 @@ def test_a_column_of_a_frame_on_a_cluster_holds_the_weights(chunks):
     labels = np.asarray(model.labels_)
     assert (labels[~complete] == -1).all()
     assert metrics.ari(labels[complete], expected.labels_) > 0.99
+
+
+def test_workers_do_not_receive_all_weights(chunks):
+    """A view is sent to all workers for each pass, and must be small."""
+    estimator = USPEC(3)
+    rows, _ = open_weighted(estimator, chunks, WEIGHTS)
+    view = PreparedRows(rows, Preprocessor("euclidean", np.zeros(2), 1.0))
+    assert view.weights is rows.weights is not None
+    assert view.with_source(None).weights is None
+    assert PreparedRows(chunk_source(chunks), view._space).with_source(rows).weights is rows.weights
+
+
+def chunk_source(chunks):
+    from ultraspec.rows.dask import open_dask
+
+    return open_dask(chunks, count=True)
 
 
 def test_weights_on_a_cluster_must_fit_the_rows(chunks):

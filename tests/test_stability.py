@@ -8,9 +8,6 @@ from ultraspec import USENC, USPEC, load, open_rows, save
 from ultraspec._estimator import fitted
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.figures.cuts import judge_cut
-from ultraspec.rows import ArrayRows, LocalWeights, WeightedRows
-from ultraspec.spectral.options import GraphOptions
-from ultraspec.spectral.stability import best_match, cluster_stability, correct_for_size, resampled_judges
 
 X, Y = blobs(1500, d=3)
 RNG = np.random.default_rng(0)
@@ -49,24 +46,6 @@ def test_one_of_three_clusters_is_real():
     assert found.clusters[far] > 0.95
     assert found.stands_out[far]
     assert not found.stands_out.all()
-
-
-def test_each_graph_has_its_own_half_of_the_rows(monkeypatch):
-    from ultraspec.spectral import stability
-
-    pools = []
-    build = stability.build_judges
-    monkeypatch.setattr(stability, "build_judges", lambda pool, *args: pools.append(pool) or build(pool, *args))
-    numbers = np.arange(1000.0)[:, None].astype(np.float32)
-    weights = np.where(np.arange(1000) < 500, 1.0, 0.0)
-    options = GraphOptions.of(USPEC(2))
-    with ThreadEngine(1) as engine:
-        for rows in (ArrayRows(numbers), WeightedRows(ArrayRows(numbers), LocalWeights.of(weights))):
-            resampled_judges(rows, numbers[:50], 3, 2, options, np.random.SeedSequence(0), engine)
-    halves = [set(pool.read(0, pool.n_rows).ravel().astype(int).tolist()) for pool in pools]
-    assert [len(half) for half in halves[:3]] == [500] * 3
-    assert 150 < len(halves[0] & halves[1]) < 350
-    assert all(max(half) < 500 for half in halves[3:])
 
 
 def test_the_page_and_the_model_agree(model):
@@ -119,14 +98,6 @@ def test_weights_count():
     model = USPEC(2, random_state=0).fit(points, sample_weight=weights)
     assert model.stability(points, n_graphs=3, sample_weight=weights).clusters.min() > 0.95
     assert model.stability(points, n_graphs=3).clusters.max() < 0.9
-
-
-def test_parts_of_the_measure():
-    labels = np.array([0, 0, 0, 1, 1, 2], dtype=np.int32)
-    others = np.array([1, 1, 0, 0, 0, 2], dtype=np.int32)
-    assert best_match(labels, 3, others) == pytest.approx([2 / 3, 2 / 3, 1])
-    assert cluster_stability(labels, 3, [[labels, others], [others]]) == pytest.approx([5 / 6, 5 / 6, 1])
-    assert correct_for_size(np.array([1.0, 0.5]), np.array([0.5, 0.5])).tolist() == [1, 0]
 
 
 def test_what_cannot_be_measured(model):

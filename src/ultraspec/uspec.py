@@ -82,10 +82,24 @@ class Division(NamedTuple):
 
 
 class Stale(NamedTuple):
-    """State of a model to which rows were added, and their mean distances to representatives if these are in memory."""
+    """Model to which rows were added, and which is to be cut again.
+
+    Attributes
+    ----------
+    state : Fitted
+        State with the sums of all rows, and the edges of those that were added last.
+    distances : ndarray of float32, or None
+        Mean distances of these to their representatives, if they are in memory.
+    discretize : str
+        How to find the clusters, as `discretize` was when the rows were added.
+    n_clusters : int
+        Number of clusters.
+    """
 
     state: Fitted
     distances: npt.NDArray[np.float32] | None
+    discretize: str
+    n_clusters: int
 
 
 def _can_add_rows(model: Any) -> bool:
@@ -565,13 +579,14 @@ class USPEC(RowEstimator):
         state = replace(state, fingerprint=self._fingerprint(rows, state))
         for name in self._refreshed:
             self.__dict__.pop(name, None)
-        self._stale = Stale(state, distances)
+        n_clusters = state.partition.n_clusters if self.n_clusters == "auto" else int(self.n_clusters)
+        self._stale = Stale(state, distances, self.discretize, n_clusters)
         self.n_samples_seen_ = sums.n_rows
         return self
 
     def _refresh(self) -> None:
         """Cut the graph of all rows so far, and label the rows that were added last."""
-        state, distances = self._stale
+        state, distances, discretize, n_clusters = self._stale
         model, sums, edges = state.model, state.sums, state.edges
         assert isinstance(model, Model)
         assert model.choice is not None
@@ -579,7 +594,6 @@ class USPEC(RowEstimator):
         assert edges is not None
         before = model.partition
         assert isinstance(before, VotePartition)
-        n_clusters = before.n_clusters if self.n_clusters == "auto" else int(self.n_clusters)
         options = GraphOptions.of(self)
         rows = edges.rows if isinstance(edges, LazyEdges) else None
         with engine_for(rows, self.n_jobs, self._console()) as engine:
@@ -590,7 +604,7 @@ class USPEC(RowEstimator):
             seed = model.choice.own.hierarchy.seed
             own = engine.apply(build_hierarchy, graph, spectrum, n_clusters, LABELINGS, seed)
             choice = replace(model.choice, own=replace(model.choice.own, hierarchy=own))
-            division = self._divide(self.discretize, n_clusters, spectrum, choice, edges, state.labels_seed, engine)
+            division = self._divide(discretize, n_clusters, spectrum, choice, edges, state.labels_seed, engine)
             assert isinstance(division.partition, VotePartition)
             partition = division.partition.renumber(
                 continued_numbers(before.groups, division.partition.groups, spectrum.degrees)

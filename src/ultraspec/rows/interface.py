@@ -231,6 +231,7 @@ class RowView(Rows):
         """Return this view of another source."""
         other = copy.copy(self)
         other.rows = self.rows.with_source(source) if isinstance(self.rows, Rows) else source
+        other.weights = None if other.rows is None else other.rows.weights  # workers must not receive those of all rows
         return other
 
 

@@ -19,6 +19,8 @@ from ultraspec.spectral.edges import Edges, LazyEdges, connect_exactly
 from ultraspec.spectral.neighbors import ProbeIndex, RepresentativeIndex
 from ultraspec.spectral.transfer_cut import Graph, reduce_graph
 
+ROUNDING = 1e-6  # of sums of weights: a smaller share of the rows is never left out
+
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -54,7 +56,8 @@ class GraphSums:
     @property
     def share(self) -> float:
         """Share of the rows that the graph was built from."""
-        return min(1.0, float(self.counts.sum()) / self.mass)
+        share = float(self.counts.sum()) / self.mass
+        return share if share < 1.0 - ROUNDING else 1.0
 
     def graph(self) -> Graph:
         """Return the graph."""
