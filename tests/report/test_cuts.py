@@ -562,6 +562,16 @@ def test_all_parts_follow_the_slider(browser, pages):
         assert visit.image("#graph") != graph
 
 
+def test_clusters_that_touch_have_different_colours(browser, pages):
+    with Visit(browser, pages["circles"]) as visit:
+        for k in (6, 14, 30, 60):
+            slide(visit, k)
+            colors, pairs = visit.run("[current.sizes.map((_, code) => colorOf(code)), touching()]")
+            assert len(colors) == len(visit.run(SIZES))
+            assert len({(color, code % 7) for code, color in enumerate(colors)}) == len(colors)  # colour and marker
+            assert not [(a, b) for a, b, share in pairs if share > 0.05 and colors[a] == colors[b]]
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_fits_whatever_the_cut(browser, pages, width):
     for kind in ("circles", "table", "ensemble"):

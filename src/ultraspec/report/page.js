@@ -79,6 +79,7 @@ $("graph").addEventListener("click", (event) => {
   if (found) select(found[0]);
   else if (state.only !== null) select(state.only);
 });
+shareColors();
 listenToChoice();
 listenToMap();
 listenToPanels();

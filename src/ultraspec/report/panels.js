@@ -325,6 +325,30 @@ function touching() {
   pairs.cache = { groups: current.groups, list };
   return list;
 }
+// Clusters beyond the number of colours share one, with clusters that they hardly touch, that are far away on the map, and
+// that have other markers.
+function shareColors() {
+  const k = current.sizes.length, n = data.colors;
+  colorSlots = Array.from({ length: Math.min(k, n) }, (_, code) => code);
+  if (k <= n) return;
+  const shared = new Float64Array(k * k);
+  for (const [a, b, share] of touching()) shared[a * k + b] = shared[b * k + a] = share;
+  const x = new Float64Array(k), y = new Float64Array(k), rows = new Float64Array(k).fill(1e-9);
+  current.labels.forEach((code, i) => {
+    x[code] += drawn.xy[2 * i] / 65535;
+    y[code] += drawn.xy[2 * i + 1] / 65535;
+    rows[code]++;
+  });
+  for (let code = n; code < k; code++) {
+    const costs = new Float64Array(n);
+    colorSlots.forEach((slot, other) => {
+      const squared = (x[code] / rows[code] - x[other] / rows[other]) ** 2 + (y[code] / rows[code] - y[other] / rows[other]) ** 2;
+      const isAlike = code % data.markers.length === other % data.markers.length;
+      costs[slot] += 2e5 * shared[code * k + other] + 1 / (squared + 1e-3) + (isAlike ? 1e9 : 0);
+    });
+    colorSlots.push(costs.indexOf(Math.min(...costs)));
+  }
+}
 function showTouching() {
   const list = touching().filter(([a, b]) => state.only === null || a === state.only || b === state.only).slice(0, 12);
   $("touching").replaceChildren(...list.map(([a, b, share]) => make("tr", {}, make("td", {}, marker(a), " " + shorten(current.names[a], 20) + " and ", marker(b), " " + shorten(current.names[b], 20)), make("td", {}, formatShare(share)))));

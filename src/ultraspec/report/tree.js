@@ -9,6 +9,7 @@ function setView(view) {
   const before = current.sizes.length;
   state.view = view;
   current = resolve(view);
+  shareColors();
   if (state.only !== null && (state.only >= current.sizes.length || before !== current.sizes.length)) state.only = null;
   update();
 }
