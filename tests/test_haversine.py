@@ -35,7 +35,7 @@ def test_points_of_the_sphere_are_as_far_apart_as_places():
 def test_clusters_across_the_date_line_and_at_the_poles(kind, tmp_path):
     X, y = places(cities=CITIES[:5])
     assert np.ptp(X[y == 0, 1]) > 350  # on both sides of the date line
-    options = {"n_estimators": 3} if kind is USENC else {}
+    options = {"n_representatives": 300} | ({"n_estimators": 3} if kind is USENC else {})
     model = kind(5, metric="haversine", random_state=0, **options).fit(X)
     assert same_partition(y, model.labels_)
     np.testing.assert_array_equal(model.predict(X), model.labels_)

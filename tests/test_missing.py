@@ -30,15 +30,15 @@ def gappy(dtype=np.float64):
 def make(kind, **options):
     if kind is USENC:
         options = {"n_estimators": 4, **options}
-    return kind(3, random_state=0, **options)
+    return kind(3, n_representatives=100, random_state=0, **options)
 
 
-@pytest.fixture(params=[USPEC, USENC], ids=lambda kind: kind.__name__)
+@pytest.fixture(scope="module", params=[USPEC, USENC], ids=lambda kind: kind.__name__)
 def kind(request):
     return request.param
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model(kind):
     return make(kind, missing="drop").fit(gappy())
 
@@ -79,6 +79,7 @@ def test_cuts(model):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).cut(2, gappy()).labels_, other.labels_)
 
 
+@pytest.mark.usefixtures("few_cuts")
 def test_model_files_and_reports(model, tmp_path):
     save(model, tmp_path / "m")
     again = load(tmp_path / "m")

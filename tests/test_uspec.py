@@ -220,7 +220,7 @@ def test_predict_of_fitted_rows_equals_labels_in_overlapping_clusters(neighbors)
 
 def test_predict_of_fitted_rows_equals_labels_when_k_means_is_cut_short():
     X = np.random.default_rng(0).normal(size=(3000, 4))
-    model = USPEC(7, max_iter=1, random_state=0).fit(X)
+    model = USPEC(7, max_iter=1, n_representatives=300, random_state=0).fit(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
@@ -318,7 +318,7 @@ def test_same_seed_gives_the_same_bits_on_any_number_of_threads(X_of_shape, opti
 
 def test_same_seed_gives_the_same_bits_for_many_rows():
     X, _ = datasets.generate("cg", 130_000, random_state=0)
-    fits = [USPEC(11, random_state=0, n_jobs=n_jobs).fit(X) for n_jobs in (1, 2, 3, None)]
+    fits = [USPEC(11, random_state=0, n_jobs=n_jobs).fit(X) for n_jobs in (1, 3)]
     for other in fits[1:]:
         assert_same(fits[0], other)
         np.testing.assert_array_equal(fits[0].transform(X[:2000]), other.transform(X[:2000]))
@@ -399,7 +399,7 @@ def test_fits_in_several_threads_at_once_give_the_same_as_alone(circles):
     before = blas_threads()
 
     def fit(seed):
-        return USPEC(3, n_representatives=400, random_state=seed).fit(X)
+        return USPEC(3, n_representatives=200, random_state=seed).fit(X)
 
     alone = [fit(seed) for seed in range(4)]
     with ThreadPoolExecutor(4) as pool:

@@ -40,10 +40,14 @@ def chunked(array, lengths=CUTS):
     return da.concatenate([da.from_array(part) for part in np.split(array, np.cumsum(lengths)[:-1])])
 
 
-@pytest.fixture(autouse=True, params=["sync", "threads"])
+@pytest.fixture(autouse=True)
 def scheduler(request):
-    with dask.config.set(scheduler=request.param):
-        yield request.param
+    """Use threads, as Dask does, unless the test asks for another scheduler."""
+    with dask.config.set(scheduler=getattr(request, "param", "threads")):
+        yield
+
+
+both_schedulers = pytest.mark.parametrize("scheduler", ["sync", "threads"], indirect=True)
 
 
 VARIANTS = [
@@ -60,6 +64,7 @@ VARIANTS = [
 ]
 
 
+@both_schedulers
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 def test_labels_equal_those_of_threads_with_equal_blocks(options):
     options = {"n_clusters": 3, "n_representatives": 200, "random_state": 0} | options
@@ -70,6 +75,7 @@ def test_labels_equal_those_of_threads_with_equal_blocks(options):
     assert (there._fitted.model.partition.spectrum.vectors == here._fitted.model.partition.spectrum.vectors).all()
 
 
+@both_schedulers
 @pytest.mark.parametrize("consensus", ["auto", "transfer_cut"])
 def test_ensembles_equal_those_of_threads_with_equal_blocks(consensus):
     options = {"n_estimators": 4, "n_representatives": 150, "consensus": consensus, "random_state": 0}
@@ -194,6 +200,7 @@ def test_frames_with_missing_values_and_strings():
     assert len(USPEC(2, n_representatives=10, random_state=0).fit(lazy).labels_.compute()) == 50
 
 
+@both_schedulers
 def test_bad_input():
     bad = X.copy()
     bad[15_000, 1] = np.nan
@@ -253,6 +260,7 @@ def test_figures_want_rows_of_this_machine(tmp_path):
     assert "</html>" in where.read_text()
 
 
+@both_schedulers
 def test_many_fits_at_once_keep_apart():
     """Fits in several threads, each with members in several threads, do not hear of each other."""
     lazy = chunked(X)

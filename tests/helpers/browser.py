@@ -21,31 +21,59 @@ def open_browser():
         if program is None and not Path(driver.chromium.executable_path).exists():
             pytest.skip("no Chromium is installed (apt-get install chromium, or: playwright install chromium)")
         # a container's root has no sandbox; the pages are our own
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+        chromium = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield Browser(chromium)
+        chromium.close()
+
+
+class Browser:
+    """A running browser, and tabs that wait for the next visit: to open a new one takes longer than to load a page."""
+
+    def __init__(self, chromium):
+        self._chromium = chromium
+        self._idle = []
+
+    @contextlib.contextmanager
+    def tab(self, width, scheme, **options):
+        """Yield a tab; one that was used before, unless it needs options of its own."""
+        size = {"width": width, "height": 800}
+        if options:
+            with self._chromium.new_context(viewport=size, color_scheme=scheme, **options) as session:
+                yield session.new_page()
+            return
+        page = self._idle.pop() if self._idle else self._chromium.new_context().new_page()
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=scheme)
+        yield page
+        page.goto("about:blank")
+        self._idle.append(page)  # a tab whose test failed is not used again
 
 
 class Visit:
     """An open page, and the errors on it."""
 
     def __init__(self, browser, path, *, width=1100, dark=False, **options):
-        scheme = "dark" if dark else "light"
-        self.context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, **options)
-        self.page = self.context.new_page()
+        self._tab = browser.tab(width, "dark" if dark else "light", **options)
+        self.page = self._tab.__enter__()
         self.troubles, self.requests = [], []
-        self.page.on("console", lambda message: self.troubles.append(message.text))
-        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.troubles.append("a dialog"), dialog.dismiss()))
-        self.page.on("requestfailed", lambda request: self.troubles.append("failed: " + request.url))
-        self.page.on("request", lambda request: self.requests.append(request.url))
+        self._listeners = {
+            "console": lambda message: self.troubles.append(message.text),
+            "pageerror": lambda error: self.troubles.append(str(error)),
+            "dialog": lambda dialog: (self.troubles.append("a dialog"), dialog.dismiss()),
+            "requestfailed": lambda request: self.troubles.append("failed: " + request.url),
+            "request": lambda request: self.requests.append(request.url),
+        }
+        for event, listener in self._listeners.items():
+            self.page.on(event, listener)
         self.page.goto(Path(path).as_uri())
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc_info):
-        self.context.close()
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
+        self._tab.__exit__(*exc_info)
 
     def run(self, code, argument=None):
         """Evaluate a script on the page."""

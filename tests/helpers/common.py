@@ -56,7 +56,7 @@ def same_partition(a, b):
     return metrics.ari(a, b) == 1.0
 
 
-def python(code, *, timeout=120, **env):
+def python(code, *, timeout=300, **env):
     """Run code in a new interpreter; its last line of output, JSON, is returned."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas
@@ -12,6 +13,7 @@ from sklearn.metrics import adjusted_mutual_info_score
 from tests.helpers.browser import Visit, open_browser
 from tests.helpers.common import blobs
 from ultraspec import USENC, USPEC, datasets, load, metrics, report, save
+from ultraspec.figures import cuts as figure_cuts
 from ultraspec.figures import labeled_rows
 from ultraspec.persistence.cuts import apply_cut, read_cut
 
@@ -65,15 +67,15 @@ def pages(circles, table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cuts")
     model, X, y = circles
     found = {"circles": report.write(model, X, folder / "circles.html", compare={"truth": y})}
-    ensemble = USENC(5, n_estimators=4, n_representatives=200, random_state=0, n_jobs=1)
-    found["ensemble"] = report.write(ensemble.fit(X[:3000]), X[:3000], folder / "ensemble.html")
+    ensemble = USENC(5, n_estimators=4, n_representatives=150, random_state=0, n_jobs=1)
+    found["ensemble"] = report.write(ensemble.fit(X[:2000]), X[:2000], folder / "ensemble.html")
     found["paper"] = report.write(USPEC.paper(4, random_state=0).fit(X[:2000]), X[:2000], folder / "paper.html")
     found["table"] = report.write(*table[:2], folder / "table.html", describe=table[2])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(labeled_rows, "SAMPLE_ROWS", 2000)
         patch.setattr(labeled_rows, "LEAST_SAMPLE", 2000)
         found["raster"] = report.write(model, X, folder / "raster.html", points=2000, compare={"truth": y})
-    return {"ensemble model": (ensemble, X[:3000]), **found}
+    return {"ensemble model": ensemble, **found}
 
 
 @pytest.fixture(scope="module")
@@ -115,11 +117,12 @@ def test_the_slider_shows_what_the_model_gives(browser, pages, circles, cuts, ki
     model = circles[0]
     with Visit(browser, pages[kind]) as visit:
         assert visit.run("[Number(slider.min), Number(slider.max), slider.type]") == [2, 60, "range"]
+        rows = np.array(visit.run("Array.from(drawn.rows)"), dtype=int)
         for k in range(2, 61):
             slide(visit, k)
-            assert visit.run(SIZES) == np.bincount(cuts[k]).tolist(), k
-            drawn = visit.run("[Array.from(drawn.rows), Array.from(current.labels)]")
-            assert np.array_equal(cuts[k][np.array(drawn[0], dtype=int)], drawn[1]), k
+            sizes, labels = visit.run(f"[{SIZES}, Array.from(current.labels).join()]")
+            assert sizes == np.bincount(cuts[k]).tolist(), k
+            assert np.array_equal(cuts[k][rows], np.array(labels.split(","), dtype=int)), k
             if k in (2, 11, 60):
                 assert np.array_equal(repeated(visit, model), cuts[k])
         assert visit.troubles == []
@@ -127,7 +130,7 @@ def test_the_slider_shows_what_the_model_gives(browser, pages, circles, cuts, ki
 
 
 def test_the_slider_shows_what_an_ensemble_gives(browser, pages):
-    model, _ = pages["ensemble model"]
+    model = pages["ensemble model"]
     with Visit(browser, pages["ensemble"]) as visit:
         for k in (2, 3, 5, 9, 20, 41, 60):
             slide(visit, k)
@@ -233,21 +236,23 @@ def test_the_wrong_number_of_clusters_is_noticed_and_the_right_one_suggested(bro
         assert metrics.ari(visit.run("Array.from(current.labels)"), y) > 0.9
 
 
-def test_rows_without_structure_are_called_so(browser, tmp_path):
-    X = np.random.default_rng(0).normal(size=(2500, 3))
-    path = report.write(USPEC(5, n_representatives=300, random_state=0).fit(X), X, tmp_path / "noise.html")
+def test_rows_without_structure_are_called_so(browser, monkeypatch, tmp_path):
+    monkeypatch.setattr(figure_cuts, "MOST_CLUSTERS", 12)
+    X = np.random.default_rng(0).normal(size=(1200, 3))
+    path = report.write(USPEC(5, n_representatives=150, random_state=0).fit(X), X, tmp_path / "noise.html")
     with Visit(browser, path) as visit:
         assert "one cloud without clusters" in visit.page.locator("#verdict").inner_text()
         assert visit.page.locator("[data-suggested]").count() == 0
         assert visit.page.locator("#verdicts tr.good").count() == 0
 
 
-def test_verdicts_are_true_of_unions_parts_and_fragments(browser, tmp_path):
+def test_verdicts_are_true_of_unions_parts_and_fragments(browser, monkeypatch, tmp_path):
+    monkeypatch.setattr(figure_cuts, "MOST_CLUSTERS", 12)
     rng = np.random.default_rng(0)
     centers = np.array([[0, 0], [9, 0], [0, 9], [9, 9]])
-    y = rng.integers(0, 4, 2000)
-    X = centers[y] + rng.normal(size=(2000, 2)) * 0.8
-    path = report.write(USPEC(4, n_representatives=300, random_state=0).fit(X), X, tmp_path / "blobs.html")
+    y = rng.integers(0, 4, 1500)
+    X = centers[y] + rng.normal(size=(1500, 2)) * 0.8
+    path = report.write(USPEC(4, n_representatives=200, random_state=0).fit(X), X, tmp_path / "blobs.html")
     with Visit(browser, path) as visit:
         assert "All 4 clusters are real" in visit.page.locator("#verdict").inner_text()
         assert visit.page.locator(".chip.best").inner_text() == "4 most"
@@ -316,6 +321,24 @@ def test_every_cluster_is_described_by_its_columns(browser, pages, table):
         sizes = visit.run(SIZES)
         assert sum(sizes) == len(X)
         assert visit.troubles == []
+
+
+def test_the_list_says_what_each_cluster_is_if_columns_have_names(browser, pages, table):
+    model, X, describe, _ = table
+    with Visit(browser, pages["table"]) as visit:
+        for code in range(4):
+            phrase = visit.page.locator(f"[data-cluster='{code}'] .phrase").inner_text()
+            mine = model.labels_ == code
+            means = (X[mine].mean() - X.mean())[["age", "income"]]
+            strongest = means.abs().idxmax()
+            assert re.search(rf"{'high' if means[strongest] > 0 else 'low'} {strongest}\b", phrase)
+            assert f"100 % {next(iter(describe['country'][mine]))} (country)" in phrase
+        slide(visit, 6)
+        wait(visit, "document.querySelectorAll('#clusters .phrase').length === 6")
+        slide(visit, 20)
+        assert visit.page.locator("#clusters .phrase").count() == 0
+    with Visit(browser, pages["circles"]) as visit:
+        assert visit.page.locator(".phrase").count() == 0
 
 
 def test_missing_values_do_not_count(browser, pages, table):
@@ -518,6 +541,13 @@ def test_two_labelings_are_compared(browser, pages, circles, cuts, kind):
         assert visit.troubles == []
 
 
+def test_the_first_comparison_is_with_other_clusters(browser, pages):
+    with Visit(browser, pages["ensemble"]) as visit:
+        assert float(visit.page.locator("[data-score=ari]").inner_text()) < 1
+    with Visit(browser, pages["circles"]) as visit:
+        assert visit.run("document.getElementById('compare-with').selectedOptions[0].textContent") == "truth"
+
+
 def test_all_parts_follow_the_slider(browser, pages):
     with Visit(browser, pages["circles"]) as visit:
         slide(visit, 17)
@@ -530,6 +560,16 @@ def test_all_parts_follow_the_slider(browser, pages):
         wait(visit, "document.querySelectorAll('#sizes .bar').length === 4")
         visit.page.wait_for_timeout(300)
         assert visit.image("#graph") != graph
+
+
+def test_clusters_that_touch_have_different_colours(browser, pages):
+    with Visit(browser, pages["circles"]) as visit:
+        for k in (6, 14, 30, 60):
+            slide(visit, k)
+            colors, pairs = visit.run("[current.sizes.map((_, code) => colorOf(code)), touching()]")
+            assert len(colors) == len(visit.run(SIZES))
+            assert len({(color, code % 7) for code, color in enumerate(colors)}) == len(colors)  # colour and marker
+            assert not [(a, b) for a, b, share in pairs if share > 0.05 and colors[a] == colors[b]]
 
 
 @pytest.mark.parametrize("width", [1280, 390])

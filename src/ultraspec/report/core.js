@@ -59,7 +59,8 @@ function readPalette() {
   themeColors.clear();
   palette = Array.from({ length: data.colors }, (_, i) => theme("c" + i));
 }
-const colorOf = (code) => palette[code % data.colors];
+let colorSlots = []; // colours of the clusters, if there are more clusters than colours
+const colorOf = (code) => palette[(colorSlots[code] ?? code) % data.colors];
 // Elements are made here, never from text with markup: names come from users.
 function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);

@@ -30,7 +30,7 @@ SAMPLE_ROWS = 20_000  # whose edges give the layout
 LAYOUT_NODES = 400
 MOST_ROWS = 20_000_000  # counting more takes too long to show a model
 SCRIPTS = ("core.js", "charts.js", "map.js", "list.js", "small.js")
-SMALL_HEIGHT, PAGE_HEIGHT = 520, 860
+SMALL_HEIGHT, PAGE_HEIGHT = 590, 860
 MAP_HEIGHT = 330
 
 

@@ -2,7 +2,7 @@
 const isVisible = (element) => { const box = element.getBoundingClientRect(); return box.bottom > -200 && box.top < innerHeight + 200; };
 // Parts of the page and the functions that draw them. Those in sight are drawn at once, the others right after.
 const parts = [
-  ["map-card", showList], ["map-card", drawMap], ["choose", drawTree], ["choose", showBranches], ["features", showFeatures], ["rows-card", showExamples],
+  ["map-card", showList], ["map-card", showPhrases], ["map-card", drawMap], ["choose", drawTree], ["choose", showBranches], ["features", showFeatures], ["rows-card", showExamples],
   ["notes", showVerdict], ["trust", showTrust], ["trust", drawStability], ["compare", showComparison], ["sizes-card", drawSizes], ["graph-card", drawGraph], ["graph-card", showTouching],
 ];
 if (data.levels) parts.push(["confidence-card", drawConfidenceOfAll], ["confidence-card", drawConfidenceByCluster]);
@@ -10,7 +10,7 @@ let later = 0;
 function update() { // after the clusters changed
   showChoice();
   const always = new Set([showList, drawMap, showVerdict]);
-  const inSight = parts.map(([id, draw]) => always.has(draw) || isVisible($(id))); // before drawing, which moves parts
+  const inSight = parts.map(([id, draw]) => always.has(draw) || (draw !== showPhrases && isVisible($(id)))); // before drawing, which moves parts
   const rest = parts.filter((_, i) => !inSight[i]).map(([, draw]) => draw);
   parts.forEach(([, draw], i) => { if (inSight[i]) draw(); });
   clearTimeout(later);
@@ -79,6 +79,7 @@ $("graph").addEventListener("click", (event) => {
   if (found) select(found[0]);
   else if (state.only !== null) select(state.only);
 });
+shareColors();
 listenToChoice();
 listenToMap();
 listenToPanels();

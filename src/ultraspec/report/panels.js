@@ -109,6 +109,13 @@ function describeCluster(found, code) { // one phrase
   for (const text of termFacts(current.groups, code)) if (text.terms.length) parts.push(text.terms.slice(0, 3).map((each) => each.term).join(", "));
   return parts.join("; ");
 }
+const isNamed = profile.categories.length + profile.terms.length > 0 || profile.names.some((name) => !/^feature \d+$/.test(name));
+function showPhrases() { // below each cluster of a short list: what it is, if columns have names
+  const k = current.sizes.length;
+  if (k > 14 || !isNamed) return;
+  const found = profileOf(current.groups, k);
+  for (const item of $("clusters").children) item.append(make("p", { class: "phrase" }, describeCluster(found, Number(item.dataset.cluster))));
+}
 function showFeatures() {
   const k = current.sizes.length;
   const found = profileOf(current.groups, k);
@@ -248,18 +255,22 @@ function wholeVerdict() {
   const kinds = current.sizes.map((_, code) => clusterVerdict(code)[2]);
   const count = (kind) => kinds.filter((each) => each === kind).length;
   const real = count("real"), poor = count("poor"), part = count("part");
-  const better = best && best.k !== k ? ` ${best.k} clusters stand out more: disjoint halves of the rows agree on them most.` : "";
+  const better = best && best.k !== k ? `${best.k} clusters stand out more than ${k}: disjoint halves of the rows agree on them most. ` : "";
   if (best && best.strength < 0.1) return ["warning", `The structure is weak: even ${best.k} clusters, which stand out most, are found again hardly better than in random rows.${because}`];
-  if (real === k) return ["good", `${k === 2 ? "Both" : `All ${k}`} clusters are real.${because}${better && best.strength > 1.1 * strengthAt(k) ? better : ""}`];
-  const union = count("union");
-  const others = [[union, union === 1 ? "several in one" : "several in one each"], [count("core"), `in ${count("core") === 1 ? "its" : "their"} core`], [part, part === 1 ? "a stable part of a larger one" : "stable parts of larger ones"], [count("tiny"), "too small to judge"], [poor, "doubtful"]];
-  const text = [`${real || "None"} of ${k} clusters ${real === 1 || !real ? "is" : "are"} clearly real`, ...others.filter(([n]) => n).map(([n, words]) => `${n} ${words}`)].join(", ");
-  return [poor > k / 2 ? "warning" : real + count("core") === k ? "good" : "look", `${text}.${because}${better}`];
+  if (real === k) return ["good", `${k === 2 ? "Both" : `All ${k}`} clusters are real.${because}${better && best.strength > 1.1 * strengthAt(k) ? ` ${better}` : ""}`];
+  const say = (n, one, many) => (n ? [`${n} ${n === 1 ? one : many}`] : []);
+  const text = [
+    real ? `${real} ${real === 1 ? "is" : "are"} clearly real` : "none is clearly real",
+    ...say(count("core"), "is real in its core", "are real in their cores"), ...say(count("union"), "holds several clusters", "hold several clusters each"),
+    ...say(part, "is a stable part of a larger cluster", "are stable parts of larger clusters"), ...say(count("tiny"), "is too small to judge", "are too small to judge"), ...say(poor, "is doubtful", "are doubtful"),
+  ].join(", ");
+  return [poor > k / 2 ? "warning" : real + count("core") === k ? "good" : "look", `${better}Of these ${k} clusters, ${text}.${because}`];
 }
 const strengthAt = (k) => (data.suggested.find((each) => each.k === k) || { strength: 0 }).strength;
-function note([kind, text]) {
+function note([kind, text]) { // the first sentence is emphasised
+  const first = /^.*?\.(?= |$)/.exec(text)[0];
   const signs = { warning: "!", look: "→", good: "✓" }, names = { warning: "Warning", look: "Note", good: "Good" };
-  return make("li", { class: kind }, make("span", { class: "sign", "aria-hidden": "true" }, signs[kind]), make("p", {}, make("span", { class: "hidden" }, names[kind] + ": "), text));
+  return make("li", { class: kind }, make("span", { class: "sign", "aria-hidden": "true" }, signs[kind]), make("p", {}, make("span", { class: "hidden" }, names[kind] + ": "), make("b", {}, first), text.slice(first.length)));
 }
 function showVerdict() {
   $("verdict").replaceChildren(note(wholeVerdict()));
@@ -313,6 +324,31 @@ function touching() {
   list.sort((x, y) => y[2] - x[2]);
   pairs.cache = { groups: current.groups, list };
   return list;
+}
+// Clusters beyond the number of colours share one, with clusters that they hardly touch, that are far away on the map, and
+// that have other markers.
+function shareColors() {
+  const k = current.sizes.length, n = data.colors;
+  colorSlots = Array.from({ length: Math.min(k, n) }, (_, code) => code);
+  if (k <= n) return;
+  const shared = new Float64Array(k * k);
+  for (const [a, b, share] of touching()) shared[a * k + b] = shared[b * k + a] = share;
+  const x = new Float64Array(k), y = new Float64Array(k), rows = new Float64Array(k).fill(1e-9);
+  for (let i = 0; i < drawn.n; i += Math.ceil(drawn.n / 5000)) { // some rows are enough to place a cluster
+    const code = current.labels[i];
+    x[code] += drawn.xy[2 * i] / 65535;
+    y[code] += drawn.xy[2 * i + 1] / 65535;
+    rows[code]++;
+  }
+  for (let code = n; code < k; code++) {
+    const costs = new Float64Array(n);
+    colorSlots.forEach((slot, other) => {
+      const squared = (x[code] / rows[code] - x[other] / rows[other]) ** 2 + (y[code] / rows[code] - y[other] / rows[other]) ** 2;
+      const isAlike = code % data.markers.length === other % data.markers.length;
+      costs[slot] += 2e5 * shared[code * k + other] + 1 / (squared + 1e-3) + (isAlike ? 1e9 : 0);
+    });
+    colorSlots.push(costs.indexOf(Math.min(...costs)));
+  }
 }
 function showTouching() {
   const list = touching().filter(([a, b]) => state.only === null || a === state.only || b === state.only).slice(0, 12);
@@ -464,9 +500,14 @@ function drawFlows(table, a, b) {
     if (size * unit > 9) svg(chart, "text", { x: right + 6, y: startB[j] + (size * unit) / 2 + 4 }, shorten(b.names[j], 9));
   });
 }
+function otherCut(list) { // what to compare with first: the number that stands out most, or the next one if that is shown
+  const own = data.cuts.ks[data.cuts.own];
+  const k = [...data.suggested.map((each) => each.k), own + 1, own - 1].find((each) => each !== own && data.cuts.ks.includes(each));
+  return Math.max(0, list.findIndex(({ view }) => view.kind === "cut" && data.cuts.ks[view.at] === k));
+}
 function listenToPanels() {
   const list = comparables();
-  const start = data.labelings.length ? (data.start === "labeling" ? data.labelings.length + data.cuts.own : 0) : Math.max(0, list.findIndex((each) => data.suggested[0] && each.view.kind === "cut" && data.cuts.ks[each.view.at] === data.suggested[0].k));
+  const start = data.labelings.length ? (data.start === "labeling" ? data.labelings.length + data.cuts.own : 0) : otherCut(list);
   $("compare-with").append(...list.map(({ title }, i) => make("option", { value: i, selected: i === start }, title)));
   $("compare-with").addEventListener("change", showComparison);
   $("compare-show").addEventListener("click", () => setView(list[Number($("compare-with").value)].view));

@@ -9,6 +9,7 @@ function setView(view) {
   const before = current.sizes.length;
   state.view = view;
   current = resolve(view);
+  shareColors();
   if (state.only !== null && (state.only >= current.sizes.length || before !== current.sizes.length)) state.only = null;
   update();
 }
@@ -153,12 +154,12 @@ function showChoice() {
   if (Number(slider.value) !== at) slider.value = at;
   slider.setAttribute("aria-valuetext", `${k} clusters`);
   $("k-shown").textContent = k;
-  const by = { agreement: "the agreement tree", linked: "the linked tree", border: "the border tree", kmeans: "k-means of the representatives" }[data.cuts.names[view.at]];
   let text = "";
   if (view.kind === "labeling") text = `Shown: ${current.title}. Move the slider to see the cuts of the model.`;
   else if (view.kind === "nodes") text = `A cut of your own: ${k} branches of the tree.`;
-  else if (by) text = `Found by ${by}${tree && data.cuts.names[view.at] !== tree.name ? ", not the tree drawn below" : ""}.`;
-  if (isCut && view.at === data.cuts.own && data.cuts.ks.length > 1) text += " This is what was fitted; drag to compare.";
+  else if (isCut && view.at === data.cuts.own && data.cuts.ks.length > 1) text = "As fitted. Drag the slider to see other numbers of clusters.";
+  else if (tree && data.cuts.names[view.at] !== tree.name) text = "The clusters of this number differ from the branches drawn below: another method is more stable here.";
+  else if (tree) text = "Each of these clusters is a branch of the tree below.";
   $("choice-text").textContent = data.reason || text;
   $("repeat-python").textContent = pythonLine();
   $("repeat-command").textContent = view.kind === "labeling" ? "" : "ultraspec predict MODEL DATA --cut cut.json -o labels.parquet";
