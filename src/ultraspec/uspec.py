@@ -205,9 +205,9 @@ class USPEC(RowEstimator):
     discretize_ : str
         The way in which the clusters were found: that of `candidates_` which agrees most, or `discretize`.
     candidates_ : dict of str to float, or None
-        With discretize="auto", the agreement of the clusters of each candidate with the other graphs, the largest first:
-        that one was taken. It is the adjusted Rand index with the most similar clusters that another candidate finds
-        there, on average over the graphs. Else None.
+        With discretize="auto", the agreement of the clusters of each candidate with the other graphs, the largest
+        first: that one was taken. It is the adjusted Rand index with the most similar clusters that another candidate
+        finds there, on average over the graphs. Else None.
     layers_ : list of Layer, or None
         With n_clusters="auto", the numbers of clusters that the data supports, each with its strength (0 is the most
         that data without structure reaches, 1 is perfect agreement), the best first: that one was taken. Else None.
