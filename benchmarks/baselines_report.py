@@ -49,8 +49,8 @@ NOTES = """## What the sources leave open
 - **LSC**: whether the published code (whose width is a mean of *squared* distances, and which drops the first eigenvector)
   is what the paper ran. Assumed so, and TB agrees: NMI 0.1 and CA 52, as in the paper, where keeping the vector would give 43
   and 86. On SF, with vectors 2 to 5 of four classes, ours has 49 and the paper 58 (LSC-R) and 66 (LSC-K); the width makes no
-  difference (LSC-R on the data times 0.02, 0.2 and 1 differs by 0.1), keeping the vector gives 60. The set is a reconstruction on which
-  k-means, Nystrom and U-SPEC score as in the paper; presumably it differs in what the fifth eigenvector shows.
+  difference (LSC-R on the data times 0.02, 0.2 and 1 differs by 0.1), keeping the vector gives 60. The data are
+  not the reason: on 100,000 rows of the authors' own, LSC scores as on ours (`docs/reproduction.md`).
 - **FastESC**: all that comes after the embedding. The first eigenvector is dropped. `early_stop` of the authors' version for
   large data is off: it changes NMI on PenDigits by 0.3 on average over four seeds, with 20 to 30 % of the rows.
 - **EulerSC**: the kernel's alpha and the scaling of the data; its paper's text was not at hand. Affinities that are never
@@ -61,10 +61,10 @@ NOTES = """## What the sources leave open
   Euler's first use, which for whole numbers is the same as 0.1, come near on USPS (42.0 / 47.1) and Letters (33.6 / 27.2), but
   give 8 on PenDigits (paper: 59) and 47 on 20,000 rows of MNIST (paper: 9). On TB, SF and CC the paper's scores are those of
   k-means, hence of a small alpha on scaled values; on CG it has 16, less than any setting tried on 100,000 rows of the
-  reconstruction (28 at least). No one setting seems to be behind the paper's row. Left unexplained.
+  set (28 at least). No one setting seems to be behind the paper's row. Left unexplained.
 - **All ensembles**: which k-means made the members in the paper. Here it is the paper's own (random rows to start with, at
   most 100 iterations), 20 of them with 20 to 60 clusters; all methods get the same members for a seed (MNIST's take some 50
-  CPU seconds). TB-1M, a reconstruction, is a second check that nothing was chosen on.
+  CPU seconds). TB-1M is a second check that nothing was chosen on.
 - **EAC**: the linkage. Average linkage agrees with the paper, single and complete linkage do not come near.
 - **WCT**: `decay`, 0.8 in its authors' program; 0.5 and 0.9 give the same scores. Which of the ways to cut the refined
   matrix the paper took is inferred, too: average linkage agrees.
@@ -87,8 +87,8 @@ def scores(summary: Summary) -> str:
     for dataset in datasets:
         rows = [row for title in BASELINES if (row := score_row(summary, dataset.title, title))]
         text += f"### {formatting.dataset_title(dataset)}\n\n" + "\n".join(markdown.grid(head, rows)) + "\n\n"
-    if any(dataset.reconstructed for dataset in datasets):
-        text += f"{formatting.RECONSTRUCTED}\n\n"
+    if any(dataset.generated for dataset in datasets):
+        text += f"{formatting.generated_note(summary)}\n\n"
     if any(record["na"] for record in summary.records):
         text += "\n".join(["### Not available", "", *markdown.reasons(summary)]) + "\n\n"
     return text
@@ -144,7 +144,7 @@ def large(stored: dict[str, Any]) -> str:
     text = (
         "## Millions of rows\n\nOne fit in a process of its own, default parameters (`benchmarks/baselines_large.py`). The paper's machine ran "
         "out of 64 GB at 5 million rows with Nystrom, LSC and FastESC. Peak memory is that of the whole process, data included. "
-        "The sets are reconstructions of the paper's. **Times cannot be compared with each other** unless CPU seconds are given: "
+        "The sets come from our generators. **Times cannot be compared with each other** unless CPU seconds are given: "
         "other work ran beside these fits (the same search of neighbours took 1.8 s within one of them and 26 s within "
         "another). Memory does not depend on that.\n\n"
         "| set | method | wall time under load | CPU time | peak memory | above the input | NMI | CA |\n|---|---|---|---|---|---|---|---|\n"

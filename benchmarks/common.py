@@ -24,6 +24,7 @@ import numpy as np
 from ultraspec import datasets
 from ultraspec.reproduce import paper_results
 from ultraspec.reproduce.store import read
+from ultraspec.reproduce.summary import Summary
 
 # name, data set, rows, clusters, peer, at most so many times the peer's time
 Ratio = tuple[str, str, int | None, int, Callable[[int], Any], float]
@@ -48,7 +49,7 @@ SETS = [
 
 
 def read_set(name: str, n_rows: int | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and classes of a data set: generated (a reconstruction, or blobs) if a size is given, else loaded."""
+    """Rows and classes of a data set: generated (one of the paper's, or blobs) if a size is given, else loaded."""
     if name == "blobs" and n_rows is not None:
         return blobs(n_rows, seed)
     return datasets.load(name) if n_rows is None else datasets.generate(name, n_rows, random_state=seed)
@@ -101,7 +102,10 @@ def fetch(name: str) -> dict[str, Any]:
 
 def reproduced(method: str) -> dict[str, Any]:
     """Scores with default parameters from the store of `ultraspec reproduce`, in the form of our own."""
-    rows = [row for row in read(REPRODUCTION / "runs.jsonl") if row["method"] == method and row["scale"] == 1]
+    stored = Summary(
+        read(REPRODUCTION / "runs.jsonl")
+    ).records  # those of an earlier generator only where there are no others
+    rows = [row for row in stored if row["method"] == method]
     rows = sorted((row for row in rows if not row["parameters"] and row["na"] is None), key=lambda row: row["seed"])
     runs: dict[str, list[list[float]]] = {}
     for row in rows:

@@ -1,7 +1,7 @@
 """Scores of the paper's U-SPEC, regularised, on its ten data sets, many seeds.
 
-U-SENC's own scores are run by `ultraspec reproduce`, those of the default by `default.py`. The five synthetic sets are
-reconstructions of the paper's. Results are stored after every run; finished runs are not repeated unless
+U-SENC's own scores are run by `ultraspec reproduce`, those of the default by `default.py`. The five synthetic sets come
+from our generators. Results are stored after every run; finished runs are not repeated unless
 --fresh is given. quality_average.json has scores of a removed way to combine the members of U-SENC.
 """
 

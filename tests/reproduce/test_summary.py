@@ -147,3 +147,16 @@ def test_points_of_curves_are_compared_but_for_the_defaults():
     nmi, _ = Summary([record("MNIST", parameters=parameters, nmi=65.0)]).curve_entries()
     assert nmi.paper == PaperResult(68.96, 1.55)  # the deviation of K = 5
     assert nmi.verdict == "lower"
+
+
+def test_runs_on_rows_of_an_earlier_generator_are_never_mixed_with_others():
+    old = [record("SF-2M", m, seed=s, data="sf", nmi=10.0) for m in ("U-SPEC", "U-SENC") for s in range(3)]
+    new = [record("SF-2M", "U-SPEC", seed=0, nmi=30.0), record("TB-1M", "U-SPEC", nmi=50.0)]
+    for rows in (old + new, new + old):
+        found = Summary(rows)
+        assert found.entry("SF-2M", "U-SPEC", "nmi").ours == OurResult(1, 30.0, None)
+        assert found.entry("SF-2M", "U-SENC", "nmi").ours == OurResult(3, 10.0, 0.0)
+        assert found.earlier == {"SF-2M": ["U-SENC"]}
+        for module in (markdown, page):
+            assert "since the generator of SF-2M was corrected" in module.render(found, [TABLES["table4"]])
+    assert "was corrected" not in markdown.render(Summary(new), [TABLES["table4"]])

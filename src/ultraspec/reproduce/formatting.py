@@ -12,9 +12,9 @@ from ultraspec.reproduce.summary import Entry, OurResult, Summary
 METRIC_TITLES = {"nmi": "NMI (%)", "ca": "CA (%)", "seconds": "time (s)"}
 METRIC_NAMES = {"nmi": "NMI", "ca": "CA", "seconds": "time"}
 DAGGER = "†"
-RECONSTRUCTED = (
-    f"{DAGGER} A reconstruction: the paper's synthetic data were never published. These sets were fitted to the points "
-    "of its Figure 5, so results on them can be compared only approximately."
+GENERATED = (
+    f"{DAGGER} From our generators, which match 100,000 rows of each of the authors' sets to within the noise of these "
+    "rows. The paper's own files, of one to twenty million rows, are not published."
 )
 CURVE_RULE = (
     "Most points of Tables 10 to 16 are drawn without a standard deviation; they are judged by that of the default "
@@ -23,14 +23,26 @@ CURVE_RULE = (
 BOLD = "**Bold** marks our best in the row; as in the paper, the method listed for reference only is not considered"
 
 
+def generated_note(summary: Summary) -> str:
+    """Return the note about generated data sets, and which results are on rows of an earlier generator."""
+    parts = [GENERATED]
+    for dataset, settings in summary.earlier.items():
+        counts = [f"{method_title(m)} ({settings.count(m)})" for m in dict.fromkeys(settings)]
+        parts.append(
+            f"Not run again since the generator of {dataset} was corrected, with the number of settings: "
+            f"{', '.join(counts)}."
+        )
+    return " ".join(parts)
+
+
 def method_title(method: str) -> str:
     """Return the name of a method with its accents."""
     return "Nyström" if method == "Nystrom" else method
 
 
 def dataset_title(dataset: Dataset) -> str:
-    """Return the name of a data set, marked if it is a reconstruction."""
-    return dataset.title + (DAGGER if dataset.reconstructed else "")
+    """Return the name of a data set, marked if it comes from our generators."""
+    return dataset.title + (DAGGER if dataset.generated else "")
 
 
 def format_mean(value: float, metric: str) -> str:

@@ -9,7 +9,6 @@ from ultraspec.reproduce.formatting import (
     BOLD,
     CURVE_RULE,
     METRIC_TITLES,
-    RECONSTRUCTED,
     average_rows,
     best_methods,
     count_runs,
@@ -18,6 +17,7 @@ from ultraspec.reproduce.formatting import (
     format_difference,
     format_ours,
     format_paper,
+    generated_note,
     limits_note,
     method_title,
     provenance,
@@ -34,7 +34,7 @@ def render(summary: Summary, tables: Sequence[Table]) -> str:
     for table in tables:
         parts += ["", f"## Table {table.number}: {table.title}", ""]
         parts += comparison(summary, table) if table.metric else curves(summary, table)
-        parts += ["", RECONSTRUCTED]
+        parts += ["", generated_note(summary)]
     parts += ["", "## Not available", "", *reasons(summary)]
     return "\n".join(parts) + "\n"
 
@@ -56,7 +56,7 @@ def intro(summary: Summary) -> list[str]:
         f"{cells} {BOLD}. U-SPEC and U-SENC have the paper's settings (`regularization=0`), *(lib)* marks the "
         f"same methods with `regularization=1e-3`. {limits_note(summary)}",
         "",
-        RECONSTRUCTED,
+        generated_note(summary),
         *([] if summary.quick else ["", *verdicts(summary)]),
     ]
 
