@@ -22,7 +22,8 @@ Every method that the paper compares with, as `ultraspec.baselines` has it; writ
 """
 
 SCORES = f"""Means ± standard deviations over seeds in %, default parameters, raw features. NMI is normalised by the larger entropy and
-CA is majority accuracy, as in the paper. *Agrees*: within {SIGMAS:g} of the paper's standard deviations, or within {POINTS:g} point;
+CA is majority accuracy, as in the paper; AMI and ARI are adjusted for chance, HA is the Hungarian accuracy (runs before 2026-11-18
+have no AMI and HA). *Agrees*: within {SIGMAS:g} of the paper's standard deviations, or within {POINTS:g} point;
 "higher" or "lower" otherwise. The paper's N/A ran out of 64 GB; "beyond": ours ran where the paper's did not, "short of": the
 other way round. MNIST was not used to choose any setting. *Settled* says whether the sources define the method completely; see
 below for the others. The [tables of all runs](../docs/reproduction/tables.md) have their times; those under *Speed* were taken alone.
@@ -81,7 +82,7 @@ NOTES = """## What the sources leave open
 
 def scores(summary: Summary) -> str:
     text = f"## Scores\n\nFrom the store of `ultraspec reproduce`: {formatting.provenance(summary)[0]}\n\n{SCORES}"
-    head = ["method", "settled", "seeds", "NMI", "paper", "CA", "paper", "agrees"]
+    head = ["method", "settled", "seeds", "NMI", "paper", "CA", "paper", "agrees", "AMI", "ARI", "HA"]
     there = {row["dataset"] for row in summary.records}
     datasets = [dataset for dataset in summary.datasets if dataset.title in there]
     for dataset in datasets:
@@ -104,7 +105,10 @@ def score_row(summary: Summary, dataset: str, title: str) -> list[str]:
         cells += [formatting.format_ours(entry.ours, entry.metric), formatting.format_paper(entry.paper, entry.metric)]
         words.append(WORDS.get(entry.verdict, entry.verdict))
     agrees = words[0] if words[0] == words[1] else f"NMI {words[0]}, CA {words[1]}"
-    return [title, "no" if title in OPEN else "yes", str(entries[0].ours.runs), *cells, agrees]
+    others = [
+        formatting.format_ours(summary.result(dataset, title, name), name) for name in ("ami", "ari", "hungarian")
+    ]
+    return [title, "no" if title in OPEN else "yes", str(entries[0].ours.runs), *cells, agrees, *others]
 
 
 def tried(others: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from common import HERE, SETS, beside_paper, fetch, results
+from common import HERE, SETS, beside_paper, fetch, results, scores_of
 
 ROOT = HERE.parent
 MARKED = re.compile(r"(<!-- figures: ([\w-]+) -->)(\s*).*?(<!-- end -->)", re.DOTALL)
@@ -112,8 +112,8 @@ def default_table() -> str:
     text = f"| | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}\n"
     runs = [results(name)["runs"] for name in VARIANTS]
     for data, done in fetch("default")["sets"].items():
-        ours = np.array([run["scores"] for run in done.values()])
-        values = [ours[:, 2], *(np.array(each[data])[:, 0] for each in runs)]
+        ours = np.array([run["scores"][:4] for run in done.values()])
+        values = [ours[:, 2], *(scores_of(each[data], 0) for each in runs)]
         means = [f"{value.mean():.1f}" for value in values]
         best = max(means, key=float)
         cells = [

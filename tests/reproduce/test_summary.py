@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.reproduce_records import record
 from ultraspec.reproduce import averages, markdown, page, paper_results
 from ultraspec.reproduce.declarations import DATASETS, METHODS, PAPER_SETS, TABLES, plan
-from ultraspec.reproduce.formatting import format_difference
+from ultraspec.reproduce.formatting import format_difference, score_rows
 from ultraspec.reproduce.paper_results import PaperResult
 from ultraspec.reproduce.summary import Entry, OurResult, Summary
 
@@ -160,3 +160,15 @@ def test_runs_on_rows_of_an_earlier_generator_are_never_mixed_with_others():
         for module in (markdown, page):
             assert "since the generator of SF-2M was corrected" in module.render(found, [TABLES["table4"]])
     assert "was corrected" not in markdown.render(Summary(new), [TABLES["table4"]])
+
+
+def test_all_scores_are_shown_where_runs_have_them():
+    old = [record(method="U-SPEC", seed=seed, ari=60.0) for seed in (0, 1)]
+    new = record(method="U-SPEC", seed=2, ari=66.0, ami=70.0, hungarian=50.0)
+    row = next(row for row in score_rows(Summary([*old, new])) if row[1] == "U-SPEC")
+    assert row == ["PenDigits", "U-SPEC", "3", "80.00 ± 0.00", "84.00 ± 0.00", "70.00 (1)", "62.00 ± 3.46", "50.00 (1)"]
+    assert score_rows(Summary(old))[0][5] == "–"
+    for module in (markdown, page):
+        shown = module.render(Summary([*old, new]), [TABLES["table4"]])
+        assert "70.00 (1)" in shown
+        assert "Hungarian" in shown

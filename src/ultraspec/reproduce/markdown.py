@@ -9,6 +9,8 @@ from ultraspec.reproduce.formatting import (
     BOLD,
     CURVE_RULE,
     METRIC_TITLES,
+    SCORES,
+    SCORES_NOTE,
     average_rows,
     best_methods,
     count_runs,
@@ -23,6 +25,7 @@ from ultraspec.reproduce.formatting import (
     provenance,
     quick_look_note,
     reason_rows,
+    score_rows,
 )
 from ultraspec.reproduce.summary import POINTS, SIGMAS, Entry, Summary
 
@@ -35,6 +38,7 @@ def render(summary: Summary, tables: Sequence[Table]) -> str:
         parts += ["", f"## Table {table.number}: {table.title}", ""]
         parts += comparison(summary, table) if table.metric else curves(summary, table)
         parts += ["", generated_note(summary)]
+    parts += ["", "## All scores", "", *all_scores(summary)]
     parts += ["", "## Not available", "", *reasons(summary)]
     return "\n".join(parts) + "\n"
 
@@ -110,6 +114,12 @@ def curves(summary: Summary, table: Table) -> list[str]:
         if rows:
             lines += [*grid(["Data set", title, "runs", *(str(setting.label) for setting in table.settings)], rows), ""]
     return lines[:-1] or ["Not run."]
+
+
+def all_scores(summary: Summary) -> list[str]:
+    """Render all scores of all methods at the parameters of Tables 4 to 9."""
+    rows = score_rows(summary)
+    return [SCORES_NOTE, "", *grid(["Data set", "method", "runs", *SCORES.values()], rows)] if rows else ["Not run."]
 
 
 def reasons(summary: Summary) -> list[str]:

@@ -14,6 +14,8 @@ from ultraspec.reproduce.formatting import (
     DAGGER,
     METRIC_NAMES,
     METRIC_TITLES,
+    SCORES,
+    SCORES_NOTE,
     average_rows,
     best_methods,
     count_runs,
@@ -30,6 +32,7 @@ from ultraspec.reproduce.formatting import (
     provenance,
     quick_look_note,
     reason_rows,
+    score_rows,
 )
 from ultraspec.reproduce.paper_results import METRICS
 from ultraspec.reproduce.summary import POINTS, SIGMAS, Entry, Summary
@@ -47,6 +50,7 @@ def render(summary: Summary, tables: Sequence[Table]) -> str:
     parts = {
         "verdict": "" if summary.quick else verdict(summary, entries),
         "tables": "".join(card(summary, table) for table in tables),
+        "scores": all_scores(summary),
         "reasons": reasons(summary),
         "about": about(summary),
     }
@@ -356,6 +360,17 @@ def _runs(summary: Summary, table: Table, method: str) -> str:
     ]
     counts = [result.runs for result in results if result is not None]
     return f" ({format_span(counts)} runs)" if counts else ""
+
+
+def all_scores(summary: Summary) -> str:
+    """Render all scores of all methods at the parameters of Tables 4 to 9."""
+    rows = score_rows(summary)
+    if not rows:
+        return "<p class=none>Not run.</p>"
+    head = "".join(f"<th scope=col>{name}</th>" for name in ("Data set", "Method", "Runs", *SCORES.values()))
+    body = "".join("<tr>" + "".join(f"<td>{escape(part)}</td>" for part in row) + "</tr>" for row in rows)
+    table = f'<table class="numbers left"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f"<p class=hint>{escape(SCORES_NOTE)}</p><div class=wide tabindex=0>{table}</div>"
 
 
 def reasons(summary: Summary) -> str:

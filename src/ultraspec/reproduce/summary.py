@@ -156,7 +156,10 @@ class Summary:
         if not records:
             return None
         field = self.clock if metric == "seconds" else metric
-        values = [record[field] for record in records if record["na"] is None]
+        successful = [record for record in records if record["na"] is None]
+        values = [record[field] for record in successful if field in record]  # older records lack some scores
+        if successful and not values:
+            return None
         if not values:
             return OurResult(len(records), None, None, records[-1]["reason"])
         middle = statistics.median(values) if metric == "seconds" else statistics.fmean(values)
