@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from common import HERE, SETS, beside_paper, fetch, results, scores_of
 
+from ultraspec.reproduce import paper_results
+
 ROOT = HERE.parent
 MARKED = re.compile(r"(<!-- figures: ([\w-]+) -->)(\s*).*?(<!-- end -->)", re.DOTALL)
 SHAPES = {
@@ -178,6 +180,31 @@ def generators() -> str:
     return text.rstrip("\n")
 
 
+def authors_rows() -> str:
+    """Return the table of all methods on the authors' rows and on ours."""
+    text = "| NMI (%) | TB, the authors' rows | TB, ours | TB-1M, *paper* | SF, the authors' rows | SF, ours | SF-2M, *paper* |\n"
+    text += "|---" * 7 + "|\n"
+    found = fetch("generators")["methods"]
+    for method in found["sf"]:
+        cells = []
+        for name, title in (("tb", "TB-1M"), ("sf", "SF-2M")):
+            cells += [mean_of(found[name].get(method, {}).get(whose, [])) for whose in ("authors", "ours")]
+            paper = paper_results.printed("nmi", title, method.removesuffix(" (lib)"))
+            cells.append("N/A" if paper is None else f"*{paper.mean:.2f} ± {paper.std:.2f}*")
+        text += f"| {'Nyström' if method == 'Nystrom' else method} | {' | '.join(cells)} |\n"
+    return text.rstrip("\n")
+
+
+def mean_of(runs: list[list[float]]) -> str:
+    """Format mean and standard deviation of the NMI of runs, and their number."""
+    values = [run[0] for run in runs]
+    if not values:
+        return "–"
+    return (
+        f"{np.mean(values):.2f}" + (f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else "") + f" ({len(values)})"
+    )
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     "speed-table": speed_table,
     "share-of-kmeans": share_of_kmeans,
@@ -193,6 +220,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "tree": lambda: f"{fetch('speed_variants')['tree']['seconds']:.2f} s",
     "paper-reached": reached,
     "generators": generators,
+    "authors-rows": authors_rows,
     "default-table": default_table,
     "dask-table": dask_table,
     "dask-faster": dask_faster,

@@ -1,6 +1,8 @@
 """Compare our generators with rows of the authors' data sets, which are not part of this project.
 
     python benchmarks/generators.py FOLDER     # tb_100k.npz, sf_100k.npz, ... with arrays X and y
+    ultraspec reproduce 4,7 --datasets none --data TB_authors.npz:y --data TB_ours.npz:y ... --runs 5 -o STORE
+    python benchmarks/generators.py FOLDER --runs STORE     # scores of all methods on the authors' rows and on ours
 
 Counts in 40 x 40 cells: the mean over cells of the two-sample chi-square between the authors' rows and as many of ours
 (several draws), and between two draws of ours. Then one sample: against the expected counts from four million rows
@@ -13,9 +15,10 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from common import store
+from common import fetch, store
 
 from ultraspec import datasets
+from ultraspec.reproduce.store import read
 
 UNIT = {"tb": 2, "sf": 1, "cc": 2, "cg": 5, "flower": 5}  # the authors' unit of length in ours
 ORIGIN = {"tb": (0.0, 0.03)}  # of the authors' data, in our unit
@@ -64,10 +67,28 @@ def compare(name: str, X: np.ndarray, edges: list[np.ndarray]) -> dict:
     return {"rows": len(X), "two_samples": between, "own": own, "one_sample": mean, "deviations": deviations}
 
 
+def collect(path: Path) -> dict:
+    """Return the scores of each method on the authors' rows and on ours, by data set: NMI and CA of each seed."""
+    found: dict = {}
+    for record in read(path):
+        name, _, whose = record["dataset"].lower().partition("_")
+        if record["na"] is None:
+            methods = found.setdefault(name, {}).setdefault(record["method"], {"authors": [], "ours": []})
+            methods[whose.rstrip("0123456789")].append([round(record["nmi"], 4), round(record["ca"], 4)])
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
+    parser.add_argument(
+        "--runs", type=Path, help="folder of `ultraspec reproduce`, on TB_authors.npz, TB_ours.npz, ..."
+    )
+    options = parser.parse_args()
+    if options.runs is not None:
+        store("generators", {**fetch("generators"), "methods": collect(options.runs / "runs.jsonl")})
+        return
+    folder = options.folder
     found: dict = {}
     for name in datasets.SYNTHETIC:
         X = authors_rows(folder, name)
@@ -81,7 +102,7 @@ def main() -> None:
                 f"| {name} | {part} | {between} | {own} | {result['one_sample']:.2f} ({result['deviations']:+.1f}) |",
                 flush=True,
             )
-    store("generators", {"sets": found})
+    store("generators", {**fetch("generators"), "sets": found})
 
 
 if __name__ == "__main__":
