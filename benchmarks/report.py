@@ -303,7 +303,7 @@ def secuer(stored: dict[str, Any]) -> str:
     text = "## Beside Secuer\n\n" + about(stored["machine"])
     text += (
         f"[Secuer](https://github.com/nanawei11/Secuer) is the other U-SPEC in Python; here with Python {peer['python']}, "
-        f"{versions}. Taken by `benchmarks/secuer.py --python ...`. The number of clusters is given, p = 1000, K = 5, float32 rows, "
+        f"{versions}. Taken by `benchmarks/beside_secuer.py --python ...`. The number of clusters is given, p = 1000, K = 5, float32 rows, "
         "a process for each fit after a warm-up; the ensembles have the members each has by default (20; Secuer-consensus: 5). "
         "*cells* are 50 principal components of generated counts with 20 types, the rarest 40 times rarer than the commonest. "
         "Means over seeds, medians of times and of memory above the rows. ARI and NMI are against the classes; the last "

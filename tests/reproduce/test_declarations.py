@@ -131,7 +131,9 @@ def test_declared_names_are_found_in_any_spelling():
 def test_runs_on_rows_of_an_earlier_generator_are_repeated(tmp_path):
     experiment = Experiment([TABLES["table4"]], DATASETS, METHODS, 1, 1.0, tmp_path, 1)
     assert experiment.is_current(record("SF-2M"))
-    assert not experiment.is_current(record("SF-2M", data="sf"))
+    old = record("SF-2M", data="sf")
+    assert not experiment.is_current(old)
+    assert experiment.is_shown(old)
     oldest = record("SF-2M")
     del oldest["data"]  # as stores were written at first
     assert not experiment.is_current(oldest)

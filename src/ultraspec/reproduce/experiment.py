@@ -58,16 +58,24 @@ class Experiment:
                 self._prepared[dataset.title] = prepare(dataset, self.scale, self.cache / "data")
 
     def is_current(self, record: Record) -> bool:
-        """Return whether a record was made from the present data and code.
+        """Return whether a record was made from the present data and code, so that its run need not be repeated.
 
         A user's files, or the generator of a synthetic set, may have changed since.
+        """
+        known = {dataset.title: dataset for dataset in DATASETS}
+        dataset = known.get(record["dataset"])
+        return self.is_shown(record) and (dataset is None or is_current(dataset, record.get("data"), record["scale"]))
+
+    def is_shown(self, record: Record) -> bool:
+        """Return whether tables show a record: not if a user's files have changed since.
+
+        Runs on rows of an earlier generator are shown, and named, until they are repeated (`Summary`).
         """
         methods = [method for method in self.methods if method.custom and method.title == record["method"]]
         if methods and record.get("code") != methods[0].code:
             return False
-        known = {dataset.title: dataset for dataset in (*DATASETS, *self.datasets)}
-        dataset = known.get(record["dataset"])
-        return dataset is None or is_current(dataset, record.get("data"), record["scale"])
+        custom = [dataset for dataset in self.datasets if dataset.custom and dataset.title == record["dataset"]]
+        return not custom or is_current(custom[0], record["data"], record["scale"])
 
     def task(self, run: Run) -> Task:
         """Return the task of a run."""
