@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage test-oldest test-pandas test-free-threaded check bench docs package clean
+.PHONY: demo test coverage test-oldest test-pandas test-free-threaded check bench peers docs package clean
 
 demo: $(VENV)/.core
 	$(BIN)/python -m ultraspec demo
@@ -66,6 +66,21 @@ check: $(VENV)/.check
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
+# Other clustering libraries on the same data, in an environment of their own: make peers, or make peers PARTS=time on a
+# machine that does nothing else. Stop it at any time; the same command continues.
+PARTS ?= quality settings time
+peers: .venv-peers/.ready
+	for part in $(PARTS); do .venv-peers/bin/python benchmarks/peers.py $$part || exit 1; done
+	.venv-peers/bin/python benchmarks/peers_report.py
+
+# Secuer may not install everywhere; it is then left out.
+.venv-peers/.ready: pyproject.toml Makefile
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --upgrade pip
+	.venv-peers/bin/python -m pip install --quiet -e '.[bench]' hdbscan fast_hdbscan evoc umap-learn igraph genieclust faiss-cpu
+	-.venv-peers/bin/python -m pip install --quiet secuer scanpy louvain
+	@touch $@
+
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -d docs/_build/doctrees -b html docs docs/_build/html
 
@@ -92,4 +107,4 @@ $(VENV)/.%: $(VENV)/bin/python pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-pandas .venv-free dist build docs/_build
+	rm -rf $(VENV) .venv-oldest .venv-pandas .venv-free .venv-peers dist build docs/_build

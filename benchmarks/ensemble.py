@@ -1,4 +1,4 @@
-"""Scores of plain ``USENC(k)`` beside plain ``USPEC(k)``: small sets of the paper, reconstructions, generated settings.
+"""Scores of plain ``USENC(k)`` beside plain ``USPEC(k)``: sets of the paper, generated settings.
 
 Development data and seeds. Results are stored after every run; finished runs are not repeated. ``--report`` prints the
 table.

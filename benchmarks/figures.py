@@ -13,7 +13,9 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from common import HERE, SETS, beside_paper, fetch, results
+from common import HERE, SETS, beside_paper, fetch, results, scores_of
+
+from ultraspec.reproduce import paper_results
 
 ROOT = HERE.parent
 MARKED = re.compile(r"(<!-- figures: ([\w-]+) -->)(\s*).*?(<!-- end -->)", re.DOTALL)
@@ -25,6 +27,7 @@ SHAPES = {
     "PenDigits": "10,992 x 16",
     "1M x 64": "1,000,000 x 64",
 }
+SHORT = {"tb": "TB", "sf": "SF", "cc": "CC", "cg": "CG", "flower": "Flower"}
 VARIANTS = {
     "quality": "U-SPEC of the paper, regularised",
     "quality_usenc": "U-SENC of the paper, regularised",
@@ -111,8 +114,8 @@ def default_table() -> str:
     text = f"| | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}\n"
     runs = [results(name)["runs"] for name in VARIANTS]
     for data, done in fetch("default")["sets"].items():
-        ours = np.array([run["scores"] for run in done.values()])
-        values = [ours[:, 2], *(np.array(each[data])[:, 0] for each in runs)]
+        ours = np.array([run["scores"][:4] for run in done.values()])
+        values = [ours[:, 2], *(scores_of(each[data], 0) for each in runs)]
         means = [f"{value.mean():.1f}" for value in values]
         best = max(means, key=float)
         cells = [
@@ -166,6 +169,42 @@ def dask_error() -> str:
     return f"{100 * np.mean(errors):.0f} %"
 
 
+def generators() -> str:
+    """Return the table of our generators beside rows of the authors."""
+    text = "| | authors' and ours | ours and ours | one sample, all rows | one sample, half not used for SF |\n|---|---|---|---|---|\n"
+    for name, parts in fetch("generators")["sets"].items():
+        pairs = (parts["all"]["two_samples"], parts["all"]["own"])
+        spans = [f"{np.mean(found):.2f} ({min(found):.2f} to {max(found):.2f})" for found in pairs]
+        tests = [f"{part['one_sample']:.2f} ({part['deviations']:+.1f} σ)" for part in (parts["all"], parts["check"])]
+        text += f"| {SHORT[name]} | {' | '.join(spans + tests)} |\n"
+    return text.rstrip("\n")
+
+
+def authors_rows() -> str:
+    """Return the table of all methods on the authors' rows and on ours."""
+    text = "| NMI (%) | TB, the authors' rows | TB, ours | TB-1M, *paper* | SF, the authors' rows | SF, ours | SF-2M, *paper* |\n"
+    text += "|---" * 7 + "|\n"
+    found = fetch("generators")["methods"]
+    for method in found["sf"]:
+        cells = []
+        for name, title in (("tb", "TB-1M"), ("sf", "SF-2M")):
+            cells += [mean_of(found[name].get(method, {}).get(whose, [])) for whose in ("authors", "ours")]
+            paper = paper_results.printed("nmi", title, method.removesuffix(" (lib)"))
+            cells.append("N/A" if paper is None else f"*{paper.mean:.2f} ± {paper.std:.2f}*")
+        text += f"| {'Nyström' if method == 'Nystrom' else method} | {' | '.join(cells)} |\n"
+    return text.rstrip("\n")
+
+
+def mean_of(runs: list[list[float]]) -> str:
+    """Format mean and standard deviation of the NMI of runs, and their number."""
+    values = [run[0] for run in runs]
+    if not values:
+        return "–"
+    return (
+        f"{np.mean(values):.2f}" + (f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else "") + f" ({len(values)})"
+    )
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     "speed-table": speed_table,
     "share-of-kmeans": share_of_kmeans,
@@ -180,6 +219,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     "consensus-10m": lambda: seconds(median(fetch("speed_usenc")["consensus"]["10M x 20, int64"]["seconds"])),
     "tree": lambda: f"{fetch('speed_variants')['tree']['seconds']:.2f} s",
     "paper-reached": reached,
+    "generators": generators,
+    "authors-rows": authors_rows,
     "default-table": default_table,
     "dask-table": dask_table,
     "dask-faster": dask_faster,

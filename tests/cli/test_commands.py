@@ -292,7 +292,7 @@ class TestGenerate:
             found = np.column_stack(list(columns.values())).astype(np.float32)
         np.testing.assert_array_equal(found, X)
         np.testing.assert_array_equal(read_columns(shell.folder / f"c{suffix}")["label"], y)
-        assert "reconstruction" in facts["note"]
+        assert "our generator" in facts["note"]
 
     def test_several_blocks(self, shell, monkeypatch):
         monkeypatch.setattr("ultraspec.datasets.synthetic.stream.__defaults__", (None, 300))
@@ -301,8 +301,8 @@ class TestGenerate:
         np.testing.assert_array_equal(np.load("g.npy"), np.concatenate([X for X, _ in blocks]))
         np.testing.assert_array_equal(np.load("c.npz")["label"], np.concatenate([y for _, y in blocks]))
 
-    def test_says_that_it_is_a_reconstruction(self, shell):
-        assert "reconstruction" in shell.fine("generate", "cc", "--rows", "50", "-o", "g.npy")
+    def test_says_whose_generator_it_is(self, shell):
+        assert "our generator" in shell.fine("generate", "cc", "--rows", "50", "-o", "g.npy")
 
     def test_looks_for_room_on_the_disk_first(self, shell):
         assert "needs about" in shell.refused("generate", "cc", "--rows", "1e14", "-o", "g.npy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from ultraspec.reproduce import paper_results
+from ultraspec.reproduce.dataset_cache import cache_name
 from ultraspec.reproduce.declarations import DATASETS, METHODS, TABLES, plan
 
 
@@ -20,6 +21,7 @@ def record(dataset="PenDigits", method="U-SPEC", seed=0, na=None, scale=1.0, par
         "na": na,
         "reason": None if na is None else "out of memory: it held 9.1 GB",
         "estimator": known.estimator if known else "mine:Mine",
+        "data": next((cache_name(d, scale) for d in DATASETS if d.title == dataset), "own"),
         "nmi": 80.0,
         "ca": 84.0,
         "seconds": 0.5,

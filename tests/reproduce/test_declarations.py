@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.helpers.common import ROOT
+from tests.helpers.reproduce_records import record
 from ultraspec import USENC, USPEC, datasets
 from ultraspec.reproduce import declarations, paper_results, store
 from ultraspec.reproduce.declarations import DATASETS, METHODS, PAPER_SETS, TABLES, Run, plan
@@ -47,7 +48,7 @@ def test_curves_are_complete(table):
 
 def test_every_table_of_the_experiments_is_declared():
     assert list(TABLES) == [f"table{number}" for number in range(4, 17)]
-    assert [d.title for d in DATASETS if d.reconstructed] == ["TB-1M", "SF-2M", "CC-5M", "CG-10M", "Flower-20M"]
+    assert [d.title for d in DATASETS if d.generated] == ["TB-1M", "SF-2M", "CC-5M", "CG-10M", "Flower-20M"]
     assert [d.name for d in DATASETS] == list(datasets.NAMES)
 
 
@@ -125,3 +126,15 @@ def test_declared_names_are_found_in_any_spelling():
     assert [t.name for t in choose_tables(["all"])] == list(TABLES)
     assert [t.number for t in choose_tables(["10,4-5,", "Table7-table8"])] == ["4", "5", "7", "8", "10"]
     assert declarations.RUNS == 20
+
+
+def test_runs_on_rows_of_an_earlier_generator_are_repeated(tmp_path):
+    experiment = Experiment([TABLES["table4"]], DATASETS, METHODS, 1, 1.0, tmp_path, 1)
+    assert experiment.is_current(record("SF-2M"))
+    old = record("SF-2M", data="sf")
+    assert not experiment.is_current(old)
+    assert experiment.is_shown(old)
+    oldest = record("SF-2M")
+    del oldest["data"]  # as stores were written at first
+    assert not experiment.is_current(oldest)
+    assert experiment.is_current({**oldest, "dataset": "TB-1M"})

@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.reproduce_records import record
 from ultraspec.reproduce import averages, markdown, page, paper_results
 from ultraspec.reproduce.declarations import DATASETS, METHODS, PAPER_SETS, TABLES, plan
-from ultraspec.reproduce.formatting import format_difference
+from ultraspec.reproduce.formatting import format_difference, score_rows
 from ultraspec.reproduce.paper_results import PaperResult
 from ultraspec.reproduce.summary import Entry, OurResult, Summary
 
@@ -147,3 +147,28 @@ def test_points_of_curves_are_compared_but_for_the_defaults():
     nmi, _ = Summary([record("MNIST", parameters=parameters, nmi=65.0)]).curve_entries()
     assert nmi.paper == PaperResult(68.96, 1.55)  # the deviation of K = 5
     assert nmi.verdict == "lower"
+
+
+def test_runs_on_rows_of_an_earlier_generator_are_never_mixed_with_others():
+    old = [record("SF-2M", m, seed=s, data="sf", nmi=10.0) for m in ("U-SPEC", "U-SENC") for s in range(3)]
+    new = [record("SF-2M", "U-SPEC", seed=0, nmi=30.0), record("TB-1M", "U-SPEC", nmi=50.0)]
+    for rows in (old + new, new + old):
+        found = Summary(rows)
+        assert found.entry("SF-2M", "U-SPEC", "nmi").ours == OurResult(1, 30.0, None)
+        assert found.entry("SF-2M", "U-SENC", "nmi").ours == OurResult(3, 10.0, 0.0)
+        assert found.earlier == {"SF-2M": ["U-SENC"]}
+        for module in (markdown, page):
+            assert "since the generator of SF-2M was corrected" in module.render(found, [TABLES["table4"]])
+    assert "was corrected" not in markdown.render(Summary(new), [TABLES["table4"]])
+
+
+def test_all_scores_are_shown_where_runs_have_them():
+    old = [record(method="U-SPEC", seed=seed, ari=60.0) for seed in (0, 1)]
+    new = record(method="U-SPEC", seed=2, ari=66.0, ami=70.0, hungarian=50.0)
+    row = next(row for row in score_rows(Summary([*old, new])) if row[1] == "U-SPEC")
+    assert row == ["PenDigits", "U-SPEC", "3", "80.00 ± 0.00", "84.00 ± 0.00", "70.00 (1)", "62.00 ± 3.46", "50.00 (1)"]
+    assert score_rows(Summary(old))[0][5] == "–"
+    for module in (markdown, page):
+        shown = module.render(Summary([*old, new]), [TABLES["table4"]])
+        assert "70.00 (1)" in shown
+        assert "Hungarian" in shown

@@ -12,7 +12,7 @@ from tests.helpers.reproduce_records import papers_store, record
 from ultraspec.reproduce import markdown, page, paper_results, store
 from ultraspec.reproduce.charts import Point, Series, draw_bars, draw_lines
 from ultraspec.reproduce.declarations import TABLES
-from ultraspec.reproduce.formatting import RECONSTRUCTED, method_title
+from ultraspec.reproduce.formatting import GENERATED, method_title
 from ultraspec.reproduce.summary import Summary
 
 
@@ -43,12 +43,12 @@ def test_markdown_has_the_papers_layout_and_both_results():
     assert "**99.00**" in usps
     assert any(line.startswith("| *mine*") for line in lines)
     assert "| *Flower-20M†*<br>" in shown
-    assert RECONSTRUCTED in shown
+    assert GENERATED in shown
     assert "out of memory: it held 9.1 GB" in shown
     assert all(line.count(" | ") == lines[i - 1].count(" | ") for i, line in enumerate(lines) if line.startswith("| *"))
 
 
-def test_what_stands_out_says_which_sets_are_reconstructions():
+def test_what_stands_out_says_which_sets_are_generated():
     found = Summary([record(name, "U-SPEC", seed=s, nmi=10.0) for name in ("PenDigits", "SF-2M") for s in (0, 1)])
     shown = page.render(found, list(TABLES.values()))
     assert "on PenDigits NMI 10.00 ± 0.00 in 2 runs (paper 80.30 ± 2.18); SF-2M† NMI 10.00 ± 0.00 in 2 runs" in shown

@@ -65,8 +65,9 @@ def run(request: Request, screen: Screen) -> int:
                 carry_out(experiment, todo, opened, limits, request, screen)
         except KeyboardInterrupt:
             interrupted = True
-        records = [record for record in store.read(path) if experiment.is_current(record)]
-        progress = Progress.between(todo, opened.records, records, limits)
+        records = [record for record in store.read(path) if experiment.is_shown(record)]
+        current = [record for record in records if experiment.is_current(record)]
+        progress = Progress.between(todo, opened.records, current, limits)
     scales = sorted({record["scale"] for record in records})
     if request.draw_only and scales and request.scale not in scales:
         raise ValueError(f"The runs in {path} are at --scale {', '.join(map(str, scales))}. Pass that option too.")

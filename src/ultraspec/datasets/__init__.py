@@ -1,4 +1,4 @@
-"""The data sets of the paper: reconstructions of its five synthetic sets, and its five real sets.
+"""The data sets of the paper: generators of its five synthetic sets, and its five real sets.
 
 ``generate`` and ``stream`` draw synthetic sets of any size, ``load`` reads or downloads real sets.
 """

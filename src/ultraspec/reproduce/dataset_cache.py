@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -63,14 +63,32 @@ def prepare(dataset: Dataset, scale: float, folder: Path) -> CachedDataset:
 
 
 def cache_name(dataset: Dataset, scale: float) -> str:
-    """Return a name for the files of a data set; it changes if a user's file changes."""
+    """Return a name for the files of a data set; it changes if a user's file or the generator changes.
+
+    Examples
+    --------
+    >>> cache_name(Dataset("SF-2M", "sf", generated=True, version=2), 0.01)
+    'sf-v2-0.01'
+    """
     share = "" if scale == 1 else f"-{scale}"
     if not dataset.custom:
-        return dataset.name + share
+        return dataset.name + (f"-v{dataset.version}" if dataset.version > 1 else "") + share
     path, _ = split_column(dataset.file)
     state = path.stat()
     text = f"{path.resolve()} {dataset.file} {state.st_size} {state.st_mtime_ns}"
     return f"own-{hashlib.sha256(text.encode()).hexdigest()[:16]}{share}"
+
+
+def is_current(dataset: Dataset, data: str | None, scale: float) -> bool:
+    """Return whether the data of a run (`cache_name` when it was run, None in the oldest stores) are the present ones.
+
+    Examples
+    --------
+    >>> face = Dataset("SF-2M", "sf", generated=True, version=2)
+    >>> is_current(face, "sf-v2", 1.0), is_current(face, "sf", 1.0), is_current(face, None, 1.0)
+    (True, False, False)
+    """
+    return (cache_name(replace(dataset, version=1), scale) if data is None else data) == cache_name(dataset, scale)
 
 
 def scaled(n_rows: int, scale: float) -> int:
@@ -85,7 +103,7 @@ def scaled(n_rows: int, scale: float) -> int:
 
 
 def _load(dataset: Dataset, scale: float) -> tuple[Array, Array]:
-    if dataset.reconstructed:
+    if dataset.generated:
         return datasets.generate(dataset.name, scaled(datasets.N_ROWS[dataset.name], scale), random_state=DATA_SEED)
     X, y = read_file(dataset.file) if dataset.custom else datasets.load(dataset.name)
     n = scaled(len(X), scale)

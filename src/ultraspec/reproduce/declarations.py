@@ -22,7 +22,8 @@ class Dataset:
     title: str
     name: str = ""
     file: str = ""  # "path:label"
-    reconstructed: bool = False
+    generated: bool = False
+    version: int = 1  # of the generator: runs on data of another version are repeated
 
     @property
     def custom(self) -> bool:
@@ -94,11 +95,11 @@ DATASETS = (
     Dataset("Letters", "letters"),
     Dataset("MNIST", "mnist"),
     Dataset("Covertype", "covertype"),
-    Dataset("TB-1M", "tb", reconstructed=True),
-    Dataset("SF-2M", "sf", reconstructed=True),
-    Dataset("CC-5M", "cc", reconstructed=True),
-    Dataset("CG-10M", "cg", reconstructed=True),
-    Dataset("Flower-20M", "flower", reconstructed=True),
+    Dataset("TB-1M", "tb", generated=True),
+    Dataset("SF-2M", "sf", generated=True, version=2),
+    Dataset("CC-5M", "cc", generated=True),
+    Dataset("CG-10M", "cg", generated=True),
+    Dataset("Flower-20M", "flower", generated=True),
 )
 PAPER_SETS = tuple(dataset.title for dataset in DATASETS)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ultraspec.reproduce import declarations
-from ultraspec.reproduce.dataset_cache import CachedDataset, cache_name, prepare, read_file
+from ultraspec.reproduce.dataset_cache import CachedDataset, is_current, prepare, read_file
 from ultraspec.reproduce.declarations import DATASETS, METHODS, TABLES, Dataset, Method, Run, Table
 from ultraspec.reproduce.store import Record
 from ultraspec.reproduce.worker import Task, find_estimator
@@ -58,12 +58,24 @@ class Experiment:
                 self._prepared[dataset.title] = prepare(dataset, self.scale, self.cache / "data")
 
     def is_current(self, record: Record) -> bool:
-        """Return whether a record was made from the present data and code: a user's files may have changed."""
+        """Return whether a record was made from the present data and code, so that its run need not be repeated.
+
+        A user's files, or the generator of a synthetic set, may have changed since.
+        """
+        known = {dataset.title: dataset for dataset in DATASETS}
+        dataset = known.get(record["dataset"])
+        return self.is_shown(record) and (dataset is None or is_current(dataset, record.get("data"), record["scale"]))
+
+    def is_shown(self, record: Record) -> bool:
+        """Return whether tables show a record: not if a user's files have changed since.
+
+        Runs on rows of an earlier generator are shown, and named, until they are repeated (`Summary`).
+        """
         methods = [method for method in self.methods if method.custom and method.title == record["method"]]
         if methods and record.get("code") != methods[0].code:
             return False
-        datasets = [dataset for dataset in self.datasets if dataset.custom and dataset.title == record["dataset"]]
-        return not datasets or record["data"] == cache_name(datasets[0], record["scale"])
+        custom = [dataset for dataset in self.datasets if dataset.custom and dataset.title == record["dataset"]]
+        return not custom or is_current(custom[0], record["data"], record["scale"])
 
     def task(self, run: Run) -> Task:
         """Return the task of a run."""

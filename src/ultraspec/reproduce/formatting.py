@@ -11,10 +11,17 @@ from ultraspec.reproduce.summary import Entry, OurResult, Summary
 
 METRIC_TITLES = {"nmi": "NMI (%)", "ca": "CA (%)", "seconds": "time (s)"}
 METRIC_NAMES = {"nmi": "NMI", "ca": "CA", "seconds": "time"}
+SCORES = {"nmi": "NMI", "ca": "CA", "ami": "AMI", "ari": "ARI", "hungarian": "HA"}
+SCORES_NOTE = (
+    "All scores in %, on all rows, with the parameters of Tables 4 to 9: NMI (normalised by the larger entropy) and CA "
+    "(majority accuracy) are those of the paper; AMI and ARI are adjusted for chance; HA is the Hungarian accuracy, "
+    "with one cluster for a class. Runs before 2026-11-18 have no AMI and HA; in parentheses, the number of runs that "
+    "have them."
+)
 DAGGER = "†"
-RECONSTRUCTED = (
-    f"{DAGGER} A reconstruction: the paper's synthetic data were never published. These sets were fitted to the points "
-    "of its Figure 5, so results on them can be compared only approximately."
+GENERATED = (
+    f"{DAGGER} From our generators, which match 100,000 rows of each of the authors' sets to within the noise of these "
+    "rows. The paper's own files, of one to twenty million rows, are not published."
 )
 CURVE_RULE = (
     "Most points of Tables 10 to 16 are drawn without a standard deviation; they are judged by that of the default "
@@ -23,14 +30,26 @@ CURVE_RULE = (
 BOLD = "**Bold** marks our best in the row; as in the paper, the method listed for reference only is not considered"
 
 
+def generated_note(summary: Summary) -> str:
+    """Return the note about generated data sets, and which results are on rows of an earlier generator."""
+    parts = [GENERATED]
+    for dataset, settings in summary.earlier.items():
+        counts = [f"{method_title(m)} ({settings.count(m)})" for m in dict.fromkeys(settings)]
+        parts.append(
+            f"Not run again since the generator of {dataset} was corrected, with the number of settings: "
+            f"{', '.join(counts)}."
+        )
+    return " ".join(parts)
+
+
 def method_title(method: str) -> str:
     """Return the name of a method with its accents."""
     return "Nyström" if method == "Nystrom" else method
 
 
 def dataset_title(dataset: Dataset) -> str:
-    """Return the name of a data set, marked if it is a reconstruction."""
-    return dataset.title + (DAGGER if dataset.reconstructed else "")
+    """Return the name of a data set, marked if it comes from our generators."""
+    return dataset.title + (DAGGER if dataset.generated else "")
 
 
 def format_mean(value: float, metric: str) -> str:
@@ -186,6 +205,25 @@ def curve_rows(summary: Summary, table: Table, metric: str) -> Iterator[CurveRow
                 cell = [format_ours(entry.ours, metric), format_paper(entry.paper, metric, entry.listed)]
                 cells.append(cell if entry.points is None else [*cell, format_difference(entry)])
             yield CurveRow(dataset_title(dataset), method_title(method), format_span(counts), cells)
+
+
+def score_rows(summary: Summary) -> list[list[str]]:
+    """Return data set, method, number of runs and all scores of each method with the parameters of Tables 4 to 9."""
+    rows = []
+    for dataset in summary.datasets:
+        for method in summary.methods:
+            found = {name: summary.result(dataset.title, method.title, name) for name in SCORES}
+            runs = found["nmi"].runs if found["nmi"] is not None and found["nmi"].mean is not None else 0
+            if runs:
+                cells = [_with_count(result, name, runs) for name, result in found.items()]
+                rows.append([dataset_title(dataset), method_title(method.title), str(runs), *cells])
+    return rows
+
+
+def _with_count(result: OurResult | None, metric: str, runs: int) -> str:
+    """Format a score, with its number of runs where other scores have more."""
+    text = format_ours(result, metric)
+    return text if result is None or result.runs == runs else f"{text} ({result.runs})"
 
 
 def reason_rows(summary: Summary) -> list[list[str]]:

@@ -9,7 +9,8 @@ from ultraspec.reproduce.formatting import (
     BOLD,
     CURVE_RULE,
     METRIC_TITLES,
-    RECONSTRUCTED,
+    SCORES,
+    SCORES_NOTE,
     average_rows,
     best_methods,
     count_runs,
@@ -18,11 +19,13 @@ from ultraspec.reproduce.formatting import (
     format_difference,
     format_ours,
     format_paper,
+    generated_note,
     limits_note,
     method_title,
     provenance,
     quick_look_note,
     reason_rows,
+    score_rows,
 )
 from ultraspec.reproduce.summary import POINTS, SIGMAS, Entry, Summary
 
@@ -34,7 +37,8 @@ def render(summary: Summary, tables: Sequence[Table]) -> str:
     for table in tables:
         parts += ["", f"## Table {table.number}: {table.title}", ""]
         parts += comparison(summary, table) if table.metric else curves(summary, table)
-        parts += ["", RECONSTRUCTED]
+        parts += ["", generated_note(summary)]
+    parts += ["", "## All scores", "", *all_scores(summary)]
     parts += ["", "## Not available", "", *reasons(summary)]
     return "\n".join(parts) + "\n"
 
@@ -56,7 +60,7 @@ def intro(summary: Summary) -> list[str]:
         f"{cells} {BOLD}. U-SPEC and U-SENC have the paper's settings (`regularization=0`), *(lib)* marks the "
         f"same methods with `regularization=1e-3`. {limits_note(summary)}",
         "",
-        RECONSTRUCTED,
+        generated_note(summary),
         *([] if summary.quick else ["", *verdicts(summary)]),
     ]
 
@@ -110,6 +114,12 @@ def curves(summary: Summary, table: Table) -> list[str]:
         if rows:
             lines += [*grid(["Data set", title, "runs", *(str(setting.label) for setting in table.settings)], rows), ""]
     return lines[:-1] or ["Not run."]
+
+
+def all_scores(summary: Summary) -> list[str]:
+    """Render all scores of all methods at the parameters of Tables 4 to 9."""
+    rows = score_rows(summary)
+    return [SCORES_NOTE, "", *grid(["Data set", "method", "runs", *SCORES.values()], rows)] if rows else ["Not run."]
 
 
 def reasons(summary: Summary) -> list[str]:

@@ -14,7 +14,8 @@ from ultraspec.reproduce.formatting import (
     DAGGER,
     METRIC_NAMES,
     METRIC_TITLES,
-    RECONSTRUCTED,
+    SCORES,
+    SCORES_NOTE,
     average_rows,
     best_methods,
     count_runs,
@@ -25,11 +26,13 @@ from ultraspec.reproduce.formatting import (
     format_paper,
     format_signed,
     format_span,
+    generated_note,
     limits_note,
     method_title,
     provenance,
     quick_look_note,
     reason_rows,
+    score_rows,
 )
 from ultraspec.reproduce.paper_results import METRICS
 from ultraspec.reproduce.summary import POINTS, SIGMAS, Entry, Summary
@@ -47,6 +50,7 @@ def render(summary: Summary, tables: Sequence[Table]) -> str:
     parts = {
         "verdict": "" if summary.quick else verdict(summary, entries),
         "tables": "".join(card(summary, table) for table in tables),
+        "scores": all_scores(summary),
         "reasons": reasons(summary),
         "about": about(summary),
     }
@@ -65,7 +69,7 @@ def verdict(summary: Summary, entries: Sequence[Entry]) -> str:
     """Render what agrees with the paper and what does not."""
     rule = (
         f"A mean agrees within {SIGMAS:g} standard deviations, or within {POINTS:g} percentage point. {CURVE_RULE} "
-        f"{RECONSTRUCTED}"
+        f"{generated_note(summary)}"
     )
     return render_template(
         "verdict.html", PACKAGE, glance=as_html(glance(summary)), rule=rule, notes=as_html(notes(summary, entries))
@@ -163,7 +167,7 @@ def glance(summary: Summary) -> str:
 
 def _glance_head(dataset: Dataset) -> str:
     """Render a name that runs upwards; the dagger stays upright above it, as it would look like an arrow otherwise."""
-    mark = f"<i>{DAGGER}</i>" if dataset.reconstructed else ""
+    mark = f"<i>{DAGGER}</i>" if dataset.generated else ""
     return f"<th scope=col>{mark}<span>{escape(dataset.title)}</span></th>"
 
 
@@ -246,7 +250,7 @@ def comparison(summary: Summary, table: Table) -> str:
         f"<div class=wide tabindex=0><table class=paper-table><thead><tr><th scope=col>Data set</th>{head}</tr>"
         f"</thead><tbody>{''.join(rows)}</tbody></table></div><p class=hint>{hint} {method_title(table.reference)} is "
         "listed for reference only and is not considered in bold results, averages and ranks. "
-        f"{escape(RECONSTRUCTED)}</p>"
+        f"{escape(generated_note(summary))}</p>"
     )
 
 
@@ -302,7 +306,7 @@ def curves(summary: Summary, table: Table) -> str:
     paper_key = f"<span><i class={'pale' if is_sweep else 'hollow'}></i>the paper’s{rows}</span>"
     return (
         f"<div class=curve-legend>{keys}{paper_key}</div><div class=multiples>{''.join(parts)}</div>"
-        f"{numbers(summary, table)}<p class=hint>{whiskers}{escape(RECONSTRUCTED)}</p>"
+        f"{numbers(summary, table)}<p class=hint>{whiskers}{escape(generated_note(summary))}</p>"
     )
 
 
@@ -356,6 +360,17 @@ def _runs(summary: Summary, table: Table, method: str) -> str:
     ]
     counts = [result.runs for result in results if result is not None]
     return f" ({format_span(counts)} runs)" if counts else ""
+
+
+def all_scores(summary: Summary) -> str:
+    """Render all scores of all methods at the parameters of Tables 4 to 9."""
+    rows = score_rows(summary)
+    if not rows:
+        return "<p class=none>Not run.</p>"
+    head = "".join(f"<th scope=col>{name}</th>" for name in ("Data set", "Method", "Runs", *SCORES.values()))
+    body = "".join("<tr>" + "".join(f"<td>{escape(part)}</td>" for part in row) + "</tr>" for row in rows)
+    table = f'<table class="numbers left"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f"<p class=hint>{escape(SCORES_NOTE)}</p><div class=wide tabindex=0>{table}</div>"
 
 
 def reasons(summary: Summary) -> str:

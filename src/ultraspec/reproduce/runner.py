@@ -15,7 +15,7 @@ from typing import Any
 from ultraspec.engines.memory import available_bytes, resident_bytes, total_bytes
 from ultraspec.reproduce.declarations import Run
 from ultraspec.reproduce.store import Record, Store, run_of
-from ultraspec.reproduce.worker import Task, work
+from ultraspec.reproduce.worker import Task, measure, work
 
 POLL_SECONDS = 0.02  # between checks of the memory of processes
 MEMORY_TOLERANCE = 1.25  # a memory limit counts as raised above this ratio: free memory varies from hour to hour
@@ -80,6 +80,7 @@ def _was_raised(record: Record, limits: Limits) -> bool:
 class Runner:
     """Runs tasks, `jobs` at a time and each within the limits, and appends their results to the store.
 
+    `measure` fits and scores, in the process of the run; it is a function of a module, as it is sent to that process.
     `on_start` is called with each run that starts, `on_end` with each run that ends and its record, or None if the run
     is skipped.
     """
@@ -92,6 +93,7 @@ class Runner:
         limits: Limits,
         jobs: int = 1,
         threads: int = 1,
+        measure: Callable[[Task], dict[str, Any]] = measure,
         on_start: Callable[[Run], object],
         on_end: Callable[[Run, Record | None], object],
     ) -> None:
@@ -99,6 +101,7 @@ class Runner:
         self._make_task = make_task
         self._limits = limits
         self._jobs = jobs
+        self._measure = measure
         self._on_start = on_start
         self._on_end = on_end
         self._beyond = settled(store.records, limits)[1]
@@ -149,7 +152,7 @@ class Runner:
         task = self._make_task(run)
         self._on_start(run)
         ours, theirs = self._context.Pipe(duplex=False)
-        process = self._context.Process(target=work, args=(task, theirs), daemon=False)
+        process = self._context.Process(target=work, args=(task, theirs, self._measure), daemon=False)
         process.start()
         theirs.close()
         self._active.append(_Active(run, task, process, ours, time.monotonic()))

@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any, Literal, NamedTuple
 
 from ultraspec.reproduce import averages, paper_results
+from ultraspec.reproduce.dataset_cache import is_current
 from ultraspec.reproduce.declarations import (
     DATASETS,
     METHODS,
@@ -108,8 +109,12 @@ class Averages:
 class Summary:
     """The runs of a store at one scale; records of other scales are ignored.
 
+    Runs on rows of an earlier generator are ignored too where the same setting has been run again.
+
     Attributes
     ----------
+    earlier : dict of lists
+        By data set, the methods with settings whose runs are on rows of an earlier generator.
     quick : bool
         Whether the runs are on a share of the rows, which cannot be compared with the paper.
     shared : float
@@ -123,9 +128,14 @@ class Summary:
         self.scale = scale
         self.quick = scale != 1
         self._groups: dict[tuple[str, str, str], list[Record]] = {}
-        for record in self.records:
-            key = record["dataset"], record["method"], canonical_json(record["parameters"])
-            self._groups.setdefault(key, []).append(record)
+        self.earlier: dict[str, list[str]] = {}
+        for key, group in _by_setting(self.records).items():
+            current = [record for record in group if _is_current(record)]
+            self._groups[key] = current or group
+            if not current:
+                self.earlier.setdefault(key[0], []).append(key[1])
+        kept = {id(record) for group in self._groups.values() for record in group}
+        self.records = [record for record in self.records if id(record) in kept]
         self.datasets = [*DATASETS, *_custom_datasets(self.records)]
         self.methods = [*METHODS, *_custom_methods(self.records)]
         self.shared = statistics.fmean([_shared_machine(record) for record in self.records] or [0.0])
@@ -146,7 +156,10 @@ class Summary:
         if not records:
             return None
         field = self.clock if metric == "seconds" else metric
-        values = [record[field] for record in records if record["na"] is None]
+        successful = [record for record in records if record["na"] is None]
+        values = [record[field] for record in successful if field in record]  # older records lack some scores
+        if successful and not values:
+            return None
         if not values:
             return OurResult(len(records), None, None, records[-1]["reason"])
         middle = statistics.median(values) if metric == "seconds" else statistics.fmean(values)
@@ -270,6 +283,21 @@ def _shared_machine(record: Record) -> bool:
 
 def _mean(result: PaperResult | None) -> float | None:
     return None if result is None else result.mean
+
+
+def _by_setting(records: Iterable[Record]) -> dict[tuple[str, str, str], list[Record]]:
+    """Group records by data set, method and parameters."""
+    groups: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        key = record["dataset"], record["method"], canonical_json(record["parameters"])
+        groups.setdefault(key, []).append(record)
+    return groups
+
+
+def _is_current(record: Record) -> bool:
+    """Return whether the data of a run are those of the present generator."""
+    dataset = next((dataset for dataset in DATASETS if dataset.title == record["dataset"]), None)
+    return dataset is None or is_current(dataset, record.get("data"), record["scale"])
 
 
 def _custom_datasets(records: Sequence[Record]) -> list[Dataset]:

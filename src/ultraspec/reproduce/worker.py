@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import connection, parent_process
 from pathlib import Path
@@ -40,7 +41,7 @@ class Task:
     module_folder: str  # where a user's modules are searched first
 
 
-def work(task: Task, pipe: Any) -> None:
+def work(task: Task, pipe: Any, measure: Callable[[Task], dict[str, Any]]) -> None:
     """Run a task and send its results, or the reason why there are none."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner too, which ends this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -86,6 +87,8 @@ def measure(task: Task) -> dict[str, Any]:
         "nmi": 100 * metrics.nmi(y, labels),
         "ca": 100 * metrics.majority_accuracy(y, labels),
         "ari": 100 * metrics.ari(y, labels),
+        "ami": 100 * metrics.ami(y, labels),
+        "hungarian": 100 * metrics.hungarian_accuracy(y, labels),
         "found_clusters": len(np.unique(labels)),
     }
 

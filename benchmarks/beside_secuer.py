@@ -25,7 +25,7 @@ HOW_TO = """Pass --python PATH, an interpreter that has secuer. It names no depe
 
     python3.10 -m venv secuer-env
     secuer-env/bin/python -m pip install secuer==1.1 scanpy igraph louvain
-    python benchmarks/secuer.py --python secuer-env/bin/python
+    python benchmarks/beside_secuer.py --python secuer-env/bin/python
 """
 
 # title, data set, rows, clusters
