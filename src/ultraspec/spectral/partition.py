@@ -189,11 +189,12 @@ class VotePartition(Partition):
         """Return the share (n,) of the cluster of each row in its weight."""
         return self.memberships(edges).max(axis=1)
 
-    def confidence(self, edges: Edges) -> npt.NDArray[np.float32]:
-        """Return the confidence (n,) in the label of each row."""
+    def confidence(self, edges: Edges, labels: Labels | None = None) -> npt.NDArray[np.float32]:
+        """Return the confidence (n,) in the label of each row, given the labels, if they are known."""
         assert self.trust is not None
         out = np.empty(len(edges), dtype=np.float32)
-        vote_trust(edges.ids, edges.weights, self.groups, self.trust, self.label(edges), out)
+        labels = self.label(edges) if labels is None else labels
+        vote_trust(edges.ids, edges.weights, self.groups, self.trust, labels, out)
         return out
 
     def cluster_confidence(self) -> npt.NDArray[np.float64]:
@@ -282,9 +283,9 @@ def score_facts(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Lab
 
 
 def label_all(
-    edges: Edges | LazyEdges, partition: Partition, out: Any, engine: ThreadEngine
+    edges: Edges | LazyEdges, partition: Partition, out: Any, engine: ThreadEngine, confidence: Any = None
 ) -> tuple[Partition, npt.NDArray[np.int64]]:
-    """Write the label of every row to `out`, unless it is None.
+    """Write the label of every row to `out`, and the confidence in it to `confidence`, unless they are None.
 
     Return the partition of the clusters that have rows, and the number of rows of each.
     """
@@ -293,23 +294,28 @@ def label_all(
         labels = partition.label(part)
         if out is not None:
             out[slice(*span)] = labels
+        if confidence is not None:
+            assert isinstance(partition, VotePartition)
+            confidence[slice(*span)] = partition.confidence(part, labels)
         return np.bincount(labels, minlength=partition.n_clusters)
 
     sizes = np.sum(edges.map(run, engine), axis=0)
     used = np.flatnonzero(sizes)
     if used.size < partition.n_clusters:
-        return label_all(edges, partition.keep(used), out, engine)
+        return label_all(edges, partition.keep(used), out, engine, confidence)
     return partition, sizes
 
 
-def label_rows(edges: Edges | LazyEdges, partition: Partition, engine: ThreadEngine) -> tuple[Partition, Any]:
+def label_rows(
+    edges: Edges | LazyEdges, partition: Partition, engine: ThreadEngine, confidence: Any = None
+) -> tuple[Partition, Any]:
     """Label all rows; return the partition of the clusters that have rows, and the labels.
 
     Clusters are numbered by size, the largest first. Labels are None if rows are on a cluster. Warn if clusters have no
-    rows.
+    rows. The confidence in the labels is written to `confidence`, unless it is None.
     """
     labels = edges.allocate(np.int32)
-    used, sizes = label_all(edges, partition, labels, engine)
+    used, sizes = label_all(edges, partition, labels, engine, confidence)
     if used.n_clusters < partition.n_clusters:
         warn_user(
             f"Found {used.n_clusters} clusters instead of {partition.n_clusters}: the others have no rows. Raise "
