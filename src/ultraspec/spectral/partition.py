@@ -13,16 +13,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from ultraspec._checks import warn_user
 from ultraspec._kernels import kmeans as kernels
-from ultraspec._kernels.agreement import vote, vote_shares, vote_trust
+from ultraspec._kernels.agreement import clear_distances, label_clear_rows, vote, vote_shares, vote_trust
 from ultraspec.cluster.points import Centers, Labels
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Span
-from ultraspec.spectral.edges import Edges, LazyEdges
+from ultraspec.rows import Block, Span
+from ultraspec.spectral.edges import Edges, LazyEdges, new_edges
 from ultraspec.spectral.labelings import degree_shares
+from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.spectral.transfer_cut import Spectrum, lift, lift_buffer, pad_lanes
 from ultraspec.storage.cached import cached_attribute
 from ultraspec.storage.spool import as_array
@@ -228,6 +230,61 @@ class VotePartition(Partition):
         return arrays if self.trust is None else {**arrays, "trust": self.trust}
 
 
+@dataclass(frozen=True)
+class RowLabeler:
+    """Labels preprocessed rows, and searches the neighbours of those only that need it.
+
+    Around most representatives, all others belong to the same cluster. A row there has this label whatever its nearest
+    representatives are: only rows near the border of a cluster are searched. Labels are those of `Partition.label`.
+
+    Attributes
+    ----------
+    index : RepresentativeIndex
+        Finds the nearest representatives of a row.
+    sigma : float
+        Width of the affinity.
+    partition : Partition
+        Clusters of the representatives, or of the embedding.
+    """
+
+    index: RepresentativeIndex
+    sigma: float
+    partition: Partition
+
+    def label(self, block: Block) -> Labels:
+        """Label preprocessed rows."""
+        partition = self.partition
+        if scipy.sparse.issparse(block) or not isinstance(partition, VotePartition) or not self.index.by_tiles:
+            return partition.label(new_edges(block, self.index, self.sigma))
+        owners, sq_owner = self.index.owners(block)
+        labels = np.empty(len(block), dtype=np.int32)
+        label_clear_rows(owners, sq_owner, *self._distances, partition.groups, labels)
+        others = np.flatnonzero(labels < 0)
+        if len(others):
+            edges = Edges.empty(len(others), self.index.n_neighbors)
+            edges.sigma = self.sigma
+            self.index.query_around(block[others], owners[others], sq_owner[others], edges.ids, edges.weights)
+            edges.weigh()
+            labels[others] = partition.label(edges)
+        return labels
+
+    @cached_attribute
+    def _distances(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Compute the distance (p,) of each representative to its K-th one, and to the nearest in another cluster."""
+        assert isinstance(self.partition, VotePartition)
+        lists, reach = self.index.neighborhoods
+        clear = np.empty(len(lists), dtype=np.float32)
+        clear_distances(lists, reach, self.partition.groups, clear)
+        return np.ascontiguousarray(reach[:, self.index.n_neighbors - 1]), clear
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without derived tables, for pickles."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
 def partition_from_arrays(arrays: dict[str, npt.NDArray[Any]]) -> Partition:
     """Restore a partition from what its `arrays` returned; other arrays are ignored."""
     spectrum = Spectrum(arrays["eigenvalues"], arrays["vectors"], arrays["degrees"])
@@ -289,17 +346,26 @@ def label_all(
 
     Return the partition of the clusters that have rows, and the number of rows of each.
     """
+    k = partition.n_clusters
 
-    def run(part: Edges, span: Span) -> npt.NDArray[np.int64]:
-        labels = partition.label(part)
+    def count(labels: Labels, span: Span) -> npt.NDArray[np.int64]:
         if out is not None:
             out[slice(*span)] = labels
+        return np.bincount(labels, minlength=k)
+
+    def label(part: Edges, span: Span) -> npt.NDArray[np.int64]:
+        labels = partition.label(part)
         if confidence is not None:
             assert isinstance(partition, VotePartition)
             confidence[slice(*span)] = partition.confidence(part, labels)
-        return np.bincount(labels, minlength=partition.n_clusters)
+        return count(labels, span)
 
-    sizes = np.sum(edges.map(run, engine), axis=0)
+    if isinstance(edges, LazyEdges) and confidence is None:
+        labeler = RowLabeler(edges.index, edges.sigma, partition)
+        parts = engine.map_rows(edges.rows, lambda block, span: count(labeler.label(block), span))
+    else:
+        parts = edges.map(label, engine)
+    sizes = np.sum(parts, axis=0)
     used = np.flatnonzero(sizes)
     if used.size < partition.n_clusters:
         return label_all(edges, partition.keep(used), out, engine, confidence)
