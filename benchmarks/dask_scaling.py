@@ -22,6 +22,7 @@ from common import machine, read_set, store
 from ultraspec import USPEC, open_rows
 
 P, D, K = 1000, 2, 11
+ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": 2**27, "MALLOC_MMAP_THRESHOLD_": 2**26, "OMP_NUM_THREADS": 1}  # see the guide
 PASSES = ("take", "labels")  # over all chunks
 
 
@@ -43,8 +44,10 @@ def _read(path: str, low: int, high: int) -> np.ndarray:
 
 
 def time_fits(n_workers: int, path: Path, rows: int, repeats: int) -> dict[str, Any]:
+    import dask
     from distributed import Client, LocalCluster
 
+    dask.config.set({"distributed.nanny.pre-spawn-environ": ALLOCATOR})
     with (
         LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
