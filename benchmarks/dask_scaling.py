@@ -19,10 +19,11 @@ import numpy as np
 import scipy.optimize
 from common import machine, read_set, store
 
-from ultraspec import USPEC
+from ultraspec import USPEC, open_rows
 
 P, D, K = 1000, 2, 11
-PASSES = ("survey", "take", "take", "neighbors", "graph", "take", "labels")  # over all chunks
+ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": 2**27, "MALLOC_MMAP_THRESHOLD_": 2**26, "OMP_NUM_THREADS": 1}  # see the guide
+PASSES = ("take", "labels")  # over all chunks
 
 
 def chunked(path: Path, rows: int) -> Any:
@@ -43,20 +44,23 @@ def _read(path: str, low: int, high: int) -> np.ndarray:
 
 
 def time_fits(n_workers: int, path: Path, rows: int, repeats: int) -> dict[str, Any]:
+    import dask
     from distributed import Client, LocalCluster
 
+    dask.config.set({"distributed.nanny.pre-spawn-environ": ALLOCATOR})
     with (
         LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
         X = chunked(path, rows)
         USPEC(K, random_state=0).fit(X)  # compiles on every worker
-        seconds, phases, moved = [], [], 0
+        seconds, cpu, phases, moved = [], [], [], 0
         for _ in range(repeats):
             client.run(_forget)
-            started = time.perf_counter()
+            started, before = time.perf_counter(), _cpu_seconds(client)
             model = USPEC(K, random_state=0).fit(X)
             seconds.append(time.perf_counter() - started)
+            cpu.append(_cpu_seconds(client) - before)
             phases.append({name: facts["seconds"] for name, facts in model.fit_profile_.items()})
             moved = sum(client.run(_moved).values())
         started = time.perf_counter()
@@ -69,10 +73,29 @@ def time_fits(n_workers: int, path: Path, rows: int, repeats: int) -> dict[str, 
         "chunk_rows": rows,
         "seconds": statistics.median(seconds),
         "all_seconds": seconds,
+        "cpu_seconds": statistics.median(cpu),
         "phases": middle,
         "labels_seconds": labels,
         "bytes_between_workers": moved,
     }
+
+
+def time_threads(path: Path, repeats: int) -> dict[str, Any]:
+    """Return the CPU seconds of a fit by the thread engine, on the same file."""
+    USPEC(K, random_state=0).fit(np.load(path, mmap_mode="r")[:100_000])  # compiles
+    cpu = []
+    for _ in range(repeats):
+        started = time.process_time()
+        with open_rows(path) as rows:
+            USPEC(K, random_state=0).fit(rows)
+            n = len(rows)
+        cpu.append(time.process_time() - started)
+    return {"rows": n, "cpu_seconds": statistics.median(cpu)}
+
+
+def _cpu_seconds(client: Any) -> float:
+    """Return the CPU time of all workers and of this process."""
+    return sum(client.run(time.process_time).values()) + time.process_time()
 
 
 def _forget(dask_worker: Any) -> None:
@@ -126,6 +149,7 @@ def main() -> None:
         np.save(half, X[: n // 2])
         del X
         plan = [(1, half, n // 10), (1, path, n // 10), (1, path, n // 40), (2, path, n // 10), (2, path, n // 40)]
+        result["threads"] = [time_threads(file, options.repeats) for file in (half, path)]
         for workers, file, chunk in plan:
             found = time_fits(workers, file, chunk, options.repeats)
             result["runs"].append(found)
@@ -145,6 +169,16 @@ def judge(result: dict[str, Any]) -> None:
     for run in result["runs"]:
         run["predicted"] = predict(model, run["rows"], run["chunk_rows"], run["workers"])["seconds"]
     result["ten_billion"] = predict(model, 1e10, 8e6, 100 * 8)
+    large = [run for run in result["runs"] if run["chunk_rows"] == result["runs"][0]["chunk_rows"]]
+    by_workers = {n: [run for run in large if run["workers"] == n] for n in (1, 2)}
+    result["cpu_per_row"] = {"dask": slope(by_workers[1]), "threads": slope(result["threads"])}
+    result["speedup"] = by_workers[1][-1]["seconds"] / by_workers[2][-1]["seconds"]
+
+
+def slope(runs: list[dict[str, Any]]) -> float:
+    """Return the CPU seconds that a further row costs, given a run with half of the rows and one with all."""
+    less, more = runs
+    return (more["cpu_seconds"] - less["cpu_seconds"]) / (more["rows"] - less["rows"])
 
 
 if __name__ == "__main__":

@@ -255,7 +255,7 @@ def billion(stored: dict[str, Any]) -> str:
     runs, limits = stored["runs"], stored["limits"]
     text = "## A billion rows\n\n" + about(stored["machine"])
     text += (
-        "CG, 11 clusters, from a .npy file made by `ultraspec generate`; memory is the most that was resident, the "
+        "CG, 11 clusters, from a .npy file made by `ultraspec generate`, or Parquet; memory is the most that was resident, the "
         "interpreter included. Time per row is set beside that of 10 million rows in memory, in the same session. The "
         "killed fits had a checkpoint, were ended by SIGKILL and started again; their time is that of the second start, "
         "and their labels must be those of the undisturbed fit. What they printed is in [billion.log](billion.log).\n\n"
@@ -291,10 +291,71 @@ def dask_scaling(stored: dict[str, Any]) -> str:
     for run in stored["runs"]:
         text += f"| {run['workers']} | {run['rows']:,} | {run['chunk_rows']:,} | {run['seconds']:.2f} s | "
         text += f"{run['predicted']:.2f} s | {run['bytes_between_workers'] / 1e6:.0f} MB |\n"
+    if "cpu_per_row" in stored:
+        dask, threads = stored["cpu_per_row"]["dask"], stored["cpu_per_row"]["threads"]
+        text += (
+            f"\nA further row costs {1e9 * dask:.0f} ns of CPU time, {dask / threads:.2f} times that of the thread engine "
+            f"(asked: at most 1.3). Two workers are {stored['speedup']:.2f} times as fast as one (asked: at least 1.85).\n"
+        )
     return text + (
         f"\nTen billion rows on 100 nodes of 8 threads, in {far['chunks']:,} chunks of 8 million: the model says "
         f"{far['seconds']:.0f} s and {far['bytes_moved'] / 1e9:.0f} GB moved, which nobody has measured.\n\n"
     )
+
+
+def phases(stored: dict[str, Any]) -> str:
+    peaks = stored["after"]["peaks"]
+    text = "## Where the time goes\n\n" + about(stored["machine"])
+    text += (
+        "CPU seconds of the phases of one fit on one thread, before and after the graph of a sample, labels without a search "
+        "and deferred base labels (`benchmarks/phases.py`). *survey* is also given as a share of the memory bandwidth "
+        f"({peaks['bytes'] / 1e9:.1f} GB/s: X is read once), the search of the *neighbors* as a share of the matrix-product peak "
+        f"({peaks['flops'] / 1e9:.0f} GFLOP/s; counted are p distances per row that is searched, most of which are excluded "
+        "unseen for few features).\n\n| fit | phase | before | after | after, share of the fit | share of peak or bandwidth |\n"
+        "|---|---|---|---|---|---|\n"
+    )
+    before = stored.get("before", {"lines": {}})["lines"]
+    for name, line in stored["after"]["lines"].items():
+        total = sum(line["cpu"].values())
+        old = before.get(name, {"cpu": {}})["cpu"]
+        for phase, seconds in line["cpu"].items():
+            cells = [f"{old[phase]:.2f} s" if phase in old else "", f"{seconds:.2f} s", f"{seconds / total:.0%}"]
+            text += f"| {name} | {phase} | {' | '.join(cells)} | {share_of_peak(line, phase, seconds, peaks)} |\n"
+        text += f"| {name} | **all** | {f'{sum(old.values()):.2f} s' if old else ''} | {total:.2f} s | | |\n"
+    return text + "\n"
+
+
+def share_of_peak(line: dict[str, Any], phase: str, seconds: float, peaks: dict[str, float]) -> str:
+    """Say which share of the machine's bandwidth or matrix-product peak a phase reached, where that makes sense."""
+    sampled = min(line["rows"], 2_000_000, max(200_000, 2**26 // line["features"]))
+    if phase == "survey" and seconds > 0:
+        return f"{4 * line['features'] * sampled / seconds / peaks['bytes']:.0%}"
+    if phase == "neighbors" and line["exact"]:
+        return f"{2 * sampled * line['p'] * line['q'] / seconds / peaks['flops']:.0%}"
+    return ""
+
+
+def wide(stored: dict[str, Any]) -> str:
+    text = "## Many rows of many features\n\n" + about(stored["machine"])
+    text += (
+        f"{stored['rows']:,} x 128 float32 values in 30 overlapping classes, from files (`benchmarks/wide.py`). Medians; CPU time "
+        "of a fit is set beside that of reading the file once and of MiniBatchKMeans(30), which reads it twice.\n\n"
+        "| file | fit: CPU time | x reading | x MiniBatchKMeans | NMI | NMI of MiniBatchKMeans | memory | asked | met |\n"
+        "|---|---|---|---|---|---|---|---|---|\n"
+    )
+    for name, runs in stored["runs"].items():
+        cpu = {what: float(np.median([run["cpu_seconds"] for run in each])) for what, each in runs.items()}
+        most = max(run["resident_bytes"] for run in runs["fit"])
+        peer = runs.get("kmeans")
+        cells = [f"{cpu['fit']:.1f} s", f"{cpu['fit'] / cpu['read']:.1f}"]
+        cells += [f"{cpu['fit'] / cpu['kmeans']:.2f}" if peer else "", f"{100 * runs['fit'][0]['nmi']:.1f}"]
+        cells += [
+            f"{100 * peer[0]['nmi']:.1f}" if peer else "",
+            f"{most / 1e6:.0f} MB",
+            f"< {stored['limit'] / 1e6:.0f} MB",
+        ]
+        text += f"| {name} | {' | '.join(cells)} | {verdict(most < stored['limit'])} |\n"
+    return text + "\n"
 
 
 def secuer(stored: dict[str, Any]) -> str:
@@ -344,6 +405,8 @@ def text() -> str:
         ("speed_variants", variants),
         ("out_of_core", out_of_core),
         ("billion", billion),
+        ("wide", wide),
+        ("phases", phases),
         ("dask_scaling", dask_scaling),
         ("secuer", secuer),
     ]

@@ -31,6 +31,7 @@ VARIANTS = {
     "sampled agreement": uspec(graph_rows=2_000, discretize="agreement"),
     "paper": lambda k=4, **o: USPEC.paper(k, regularization=1e-3, **{**BASE, **o}),
     "ensemble": lambda k=4, **o: USENC(k, n_estimators=6, **{**BASE, **o}),
+    "sampled ensemble": lambda k=4, **o: USENC(k, n_estimators=6, graph_rows=2_000, **{**BASE, **o}),
     "transfer_cut": lambda k=4, **o: USENC(k, n_estimators=6, consensus="transfer_cut", **{**BASE, **o}),
 }
 
@@ -127,8 +128,9 @@ def test_members_of_the_default_can_be_cut_as_in_the_paper(face):
     assert other.labels_.tobytes() == model.cut(5, X, consensus="transfer_cut").labels_.tobytes()
     assert other.predict(X).tobytes() == other.labels_.tobytes()
     assert other.cut(4, X, consensus="auto").labels_.tobytes() == model.labels_.tobytes()
+    assert other.cut(4, consensus="auto").labels_.tobytes() == model.labels_.tobytes()
     with pytest.raises(ValueError, match=r"does not hold the rows.*Call cut\(n_clusters, X\)"):
-        other.cut(4, consensus="auto")
+        pickle.loads(pickle.dumps(other)).cut(4, consensus="auto")
 
 
 def test_members_of_the_paper_have_no_trees(face):

@@ -104,7 +104,7 @@ class Fitted:
     consensus : ConsensusMethod or None
         What `USENC` computes for the fitted rows. Neither pickles nor model files store it.
     source : Rows or None
-        The fitted rows of `USENC`, if they are on a cluster. Neither pickles nor model files store them.
+        The fitted rows of `USENC`. Neither pickles nor model files store them.
     agreements : dict of str to float, or None
         Agreement of each candidate with other graphs, the largest first, if one was chosen by it.
     layers : list of Layer, or None
@@ -428,6 +428,16 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         Their weights are `sample_weight`, or those that were fitted, if this model holds them.
         """
         rows = open_input(self, X, reset=False, drop=True)
+        self._check_fitted_rows(rows)
+        weights = self._fitted.weights
+        if sample_weight is not None:
+            return with_weights(rows, sample_weight, self.n_jobs)[0]
+        if isinstance(weights, LocalWeights) and not rows.remote:
+            return WeightedRows(rows, weights)
+        return rows
+
+    def _check_fitted_rows(self, rows: Rows) -> None:
+        """Raise ValueError if a row source holds other rows than those that were fitted."""
         state = self._fitted
         if rows.n_rows != state.n_rows:
             raise ValueError(f"X has {rows.n_rows} rows, but {state.n_rows} rows were fitted. Pass the same rows.")
@@ -438,11 +448,6 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
                     "X does not hold the rows that were fitted. Pass the same rows in the same order; predict labels "
                     "other rows."
                 )
-        if sample_weight is not None:
-            return with_weights(rows, sample_weight, self.n_jobs)[0]
-        if isinstance(state.weights, LocalWeights) and not rows.remote:
-            return WeightedRows(rows, state.weights)
-        return rows
 
     def _fingerprint(self, rows: Rows, state: Fitted) -> npt.NDArray[np.uint16]:
         """Return the marks of the first and the last rows, which recognise them."""

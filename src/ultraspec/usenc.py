@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ultraspec._checks import check_checkpoint, check_choice, check_integer, check_range
+from ultraspec._checks import check_checkpoint, check_choice, check_integer, check_range, to_python
 from ultraspec._estimator import Fitted, RowEstimator, all_or_nothing
 from ultraspec._input import open_input, open_weighted
 from ultraspec.engines.callbacks import with_callbacks
+from ultraspec.engines.finite import counting_not_finite
 from ultraspec.engines.threads import ThreadEngine, engine_for
 from ultraspec.ensemble.consensus import Consensus, ConsensusMethod, Ensemble, warn_if_single
 from ultraspec.ensemble.members import BASE_CLUSTERS, MemberOptions, base_labels, label_members
@@ -23,17 +24,19 @@ from ultraspec.ensemble.methods import CONSENSUS_METHODS
 from ultraspec.ensemble.predict import EnsembleModel
 from ultraspec.rows import Rows, is_lazy, missing_of, spread
 from ultraspec.spectral.choice import COARSE, sample_pool
+from ultraspec.spectral.graph_rows import check_graph_rows, sample_graph_rows, survey
 from ultraspec.spectral.layers import find_layers, warn_of_no_structure
 from ultraspec.spectral.options import PAPER_GRAPH, LabelOptions
 from ultraspec.spectral.outliers import score_quantiles
-from ultraspec.spectral.preprocess import Preprocessor, prepare_rows
+from ultraspec.storage.cached import cached_attribute
+from ultraspec.storage.checkpoint import NoCheckpoint
 from ultraspec.storage.spool import as_array
 
 
 class USENC(RowEstimator):
     """Ultra-scalable ensemble clustering (U-SENC).
 
-    Builds several graphs with different representatives, the members. The first one is a graph of all rows; of the
+    Builds several graphs with different representatives, the members. The first one is the finest; of the
     clusterings of it, the one is taken that the other members agree with most. Each member also has a rough clustering
     of its own: for each row, the share of the members that support its label is known.
 
@@ -93,6 +96,10 @@ class USENC(RowEstimator):
         How the members are combined. "auto" divides the first member into clusters in four ways, as `USPEC` does, and
         takes the clusters that agree most with those of the other members, which are coarse graphs of sampled rows.
         "transfer_cut", as in the paper, cuts the graph of rows and base clusters; its members are graphs of all rows.
+    graph_rows : int, "auto" or None, default="auto"
+        Number of rows to sample for the graph of the first member; all rows are then labelled in one pass. "auto" takes
+        two million rows, fewer of more than 33 features, or all if there are no more: more rows hardly change the
+        graph. None always uses all rows, and so does consensus="transfer_cut".
     checkpoint : str or path, default=None
         Folder for intermediate results, from which an interrupted fit is resumed. It is new, or belongs to an
         unfinished fit of the same data with the same parameters; URLs of fsspec are accepted. Finished members are
@@ -112,7 +119,8 @@ class USENC(RowEstimator):
     labels_ : ndarray of shape (n_samples,), int32
         Cluster of each row; the largest cluster is 0.
     base_labels_ : ndarray of shape (n_samples, n_estimators), uint8 (uint16 above 256 base clusters)
-        Base labels: the label of each row by each member.
+        Base labels: the label of each row by each member. With consensus="auto", they are computed when they are first
+        used.
     confidence_ : ndarray of shape (n_samples,), float32, or None
         How far the clusterings of other members keep each row with its cluster: 1 deep inside of a cluster that all of
         them find, lower near its border, and low for a cluster that others divide in another way. None for a single
@@ -130,9 +138,9 @@ class USENC(RowEstimator):
         Largest eigenvalues of the normalised affinity of the first member's representatives, in descending order from
         1; with consensus="transfer_cut", those of the base clusters.
     candidates_ : dict of str to float, or None
-        With consensus="auto", the agreement of the clusters of each candidate with the other members, the largest first:
-        that one was taken. It is the adjusted Rand index with the most similar clusters that another candidate finds
-        there, on average over the members. Else None.
+        With consensus="auto", the agreement of the clusters of each candidate with the other members, the largest
+        first: that one was taken. It is the adjusted Rand index with the most similar clusters that another candidate
+        finds there, on average over the members. Else None.
     n_iter_ : int
         With consensus="transfer_cut", number of k-means iterations over all microclusters (groups of rows with equal
         base labels); else 0.
@@ -157,8 +165,8 @@ class USENC(RowEstimator):
     -----
     For the rows that were fitted, ``predict(X)`` returns exactly `labels_`.
 
-    Memory: in addition to X and the labels, a fit needs about 60 bytes per row for K = 5 and m = 20. The fitted model
-    keeps `base_labels_`, one byte per row and member.
+    Memory: in addition to X and the labels, a fit needs about 42 bytes per row of the first graph for K = 5. The fitted
+    model keeps a reference to X, and `base_labels_` if they were used, one byte per row and member.
 
     References
     ----------
@@ -201,6 +209,7 @@ class USENC(RowEstimator):
         max_iter: int = 100,
         regularization: float = 1e-3,
         consensus: str = "auto",
+        graph_rows: int | Literal["auto"] | None = "auto",
         checkpoint: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -224,6 +233,7 @@ class USENC(RowEstimator):
         self.max_iter = max_iter
         self.regularization = regularization
         self.consensus = consensus
+        self.graph_rows = graph_rows
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -277,44 +287,44 @@ class USENC(RowEstimator):
         method = CONSENSUS_METHODS[self.consensus]
         options = MemberOptions.of(self, rows.n_counted, n_clusters, depend_on_it=method.needs_n_clusters)
         parameters = options.describe() | ({"n_clusters": "auto"} if self.n_clusters == "auto" else {})
-        with self._open_run(rows, parameters) as (engine, checkpoint, seed):
+        if method.samples:
+            parameters |= {"graph_rows": to_python(self.graph_rows)}
+        names = getattr(self, "feature_names_in_", None)
+        opened = self._open_run(rows, parameters)
+        with counting_not_finite(rows, self.n_jobs, names), opened as (engine, checkpoint, seed):
             phase = engine.reporter.phase
             seeds = seed.spawn(4)
 
             with phase("survey"):  # check the rows and choose the scale of float32
-                names = getattr(self, "feature_names_in_", None)
-                preprocessor = Preprocessor.fit(
-                    rows,
-                    self.metric,
-                    np.random.default_rng(seeds[0]),
-                    engine,
-                    names,
-                    n_components=self.n_components,
-                )
-                prepared = prepare_rows(rows, preprocessor, engine)
+                sample = None
+                if method.samples:
+                    sample = sample_graph_rows(rows.n_rows, rows.n_features, rows.weights, self.graph_rows, seeds[0])
+                rng = np.random.default_rng(seeds[0])
+                args = self.metric, self.n_components, rng, names, NoCheckpoint(), engine
+                preprocessor, graph_rows = survey(rows, sample, *args, prepare=True)
+                prepared = graph_rows if sample is None else self._unseen(rows, preprocessor)
 
             layers = None
             if self.n_clusters == "auto":
                 with phase("layers"):  # how many clusters: graphs of disjoint halves of sampled rows
                     pool_seed, layers_seed = seeds[3].spawn(2)
-                    pool = sample_pool(prepared, pool_seed)
+                    pool = sample_pool(graph_rows, pool_seed)
                     layers, _ = engine.apply(find_layers, pool, options.graph, layers_seed)
                     n_clusters = layers[0].n_clusters
                     warn_of_no_structure(layers)
                     options = MemberOptions.of(self, rows.n_counted, n_clusters, depend_on_it=method.needs_n_clusters)
 
             with phase("members"):  # section 3.2.1, ensemble generation
-                members = method.generate(prepared, options, self.n_estimators, seeds[1], checkpoint, engine)
+                members = method.generate(
+                    prepared, graph_rows, options, self.n_estimators, seeds[1], checkpoint, engine
+                )
 
             with phase("consensus"):  # section 3.2.2, consensus function
                 warn_if_single(members.sizes, n_clusters)
                 consensus = method.build(members, n_clusters, self.regularization, engine)
                 result = consensus.cut(n_clusters, LabelOptions(self.n_init, self.max_iter, seeds[2]), engine)
                 model = EnsembleModel(members.models, result.partition, result.majority, options.label_type)
-                scores = None
-                if rows.in_memory:
-                    scores = np.concatenate(engine.map_rows(prepared, lambda block, _: model.outlier_scores(block)))
-                quantiles = score_quantiles(prepared, model.outlier_scores, scores)
+                quantiles = score_quantiles(graph_rows, model.outlier_scores, None)
         state = Fitted(
             model,
             preprocessor,
@@ -322,14 +332,15 @@ class USENC(RowEstimator):
             result.n_iter,
             seeds[2],
             consensus=consensus,
-            source=rows if rows.remote else None,
+            source=rows,
             agreements=result.agreements,
             layers=layers,
             outlier_quantiles=quantiles,
-            outlier_scores=scores,
         )
         self._finish_fit(state, rows, engine.reporter)
-        self._set_base_labels(as_array(members.base_labels), rows)
+        self.__dict__.pop("base_labels_", None)  # of a fit before
+        if members.base_labels is not None:
+            self.base_labels_ = as_array(members.base_labels)
         self._set_labels(result, rows)
         return self
 
@@ -368,7 +379,7 @@ class USENC(RowEstimator):
             what was fitted, if more. "auto" chooses again for each number.
         X : array-like, optional
             The rows that were fitted. Needed only if the model was unpickled or loaded: files do not store the edges of
-            the rows, nor, but for pickles, base labels.
+            the rows, nor base labels that were not used before.
         nodes : sequence of int, optional
             Nodes of a tree of the first member that become the clusters, instead of `n_clusters`, see `USPEC.cut`.
         discretize : {"agreement", "linked", "border"}, optional
@@ -413,16 +424,11 @@ class USENC(RowEstimator):
         reporter = self._console()
         with engine_for(source, self.n_jobs, reporter) as engine, reporter.phase("consensus"):
             rows = None if source is None else self._unseen(source, state.preprocessor)
-            if source is not None and rows is not None and "base_labels_" not in vars(self):
-                labels = None
-                if not source.remote:
-                    labels = base_labels(self._model.models, rows, self._model.label_type, engine)
-                other._set_base_labels(labels, source)
             if same_method and X is None:
-                method = state.consensus or self._combine(rows, None, engine)
+                method = state.consensus or self._combine(source, rows, None, engine)
                 self._fitted = replace(state, consensus=method)
             else:
-                method = other._combine(rows, None if same_method else int(n_clusters), engine)
+                method = other._combine(source, rows, None if same_method else int(n_clusters), engine)
             options = LabelOptions(self.n_init, self.max_iter, state.labels_seed)
             if nodes is None:
                 result = method.cut(int(n_clusters), options, engine)
@@ -431,7 +437,6 @@ class USENC(RowEstimator):
         other.n_clusters = int(n_clusters)
         model = replace(self._model, partition=result.partition, majority=result.majority)
         missing = state.missing if X is None else missing_of(source)
-        source = source if source is not None and source.remote else None
         other._set_fitted(
             replace(
                 state,
@@ -446,19 +451,48 @@ class USENC(RowEstimator):
         other._set_labels(result, source)
         return other
 
-    def _combine(self, rows: Rows | None, n_clusters: int | None, engine: ThreadEngine) -> ConsensusMethod:
-        """Combine the members for `n_clusters`, or if that is None, restore how they were combined before."""
-        if "base_labels_" not in vars(self):
-            raise ValueError("This model does not hold its rows: it came from a file. Call cut(n_clusters, X).")
-        labels = None if is_lazy(self.base_labels_) else self.base_labels_
-        if labels is None and rows is None:
-            raise ValueError("The rows are on a cluster, and this model does not hold them. Call cut(n_clusters, X).")
+    def _combine(
+        self, source: Rows | None, rows: Rows | None, n_clusters: int | None, engine: ThreadEngine
+    ) -> ConsensusMethod:
+        """Combine the members for `n_clusters`, or if that is None, restore how they were combined before.
+
+        `source` and `rows` are the fitted rows, raw and preprocessed, if they are at hand.
+        """
+        method = CONSENSUS_METHODS[self.consensus]
+        labels = None
+        if not method.votes and (source is None or not source.remote):
+            labels = self._base_labels(source, rows, engine)
         weights = self._fitted.weights if rows is None else rows.weights
         members = Ensemble(self._model.models, labels, rows, weights=weights)
-        method = CONSENSUS_METHODS[self.consensus]
         if n_clusters is None:
             return method.restore(members, self._model.partition, self.regularization, engine)
         return method.build(members, n_clusters, self.regularization, engine)
+
+    def _base_labels(self, source: Rows | None, rows: Rows | None, engine: ThreadEngine) -> npt.NDArray[Any]:
+        """Return the labels of the fitted rows by all members, and keep them."""
+        if "base_labels_" not in vars(self):
+            if source is None or rows is None:
+                raise ValueError(
+                    "This model does not hold its rows: it came from a file or is a copy. Call cut(n_clusters, X)."
+                )
+            self.base_labels_ = base_labels(self._model.models, rows, self._model.label_type, engine)
+        if is_lazy(self.base_labels_):
+            raise ValueError("The rows are on a cluster, and this model does not hold them. Call cut(n_clusters, X).")
+        return self.base_labels_
+
+    @cached_attribute
+    def base_labels_(self) -> Any:
+        """Labels of the fitted rows by all members; a Dask array if rows are on a cluster."""
+        source = self._fitted.source if "_fitted" in vars(self) else None
+        if source is None:
+            raise AttributeError("base_labels_")  # `__getattr__` says what to do
+        model = self._model
+        if source.remote:
+            label = partial(label_members, model.models, dtype=model.label_type)
+            return self._map_rows(source, label, model.label_type, len(model.models), every=False)
+        self._check_fitted_rows(source)  # an array may have been changed in the meantime
+        with ThreadEngine(self.n_jobs) as engine:
+            return base_labels(model.models, self._unseen(source, self._fitted.preprocessor), model.label_type, engine)
 
     @property
     def _model(self) -> EnsembleModel:
@@ -480,14 +514,6 @@ class USENC(RowEstimator):
         self.n_iter_ = state.n_iter
         self.eigenvalues_ = state.partition.spectrum.eigenvalues
 
-    def _set_base_labels(self, labels: Any, rows: Rows) -> None:
-        """Set the labels of the members, or if rows are on a cluster, a Dask array that computes them."""
-        if rows.remote:
-            model = self._model
-            label = partial(label_members, model.models, dtype=model.label_type)
-            labels = self._map_rows(rows, label, model.label_type, len(model.models), every=False)
-        self.base_labels_ = labels
-
     def _set_labels(self, result: Consensus, rows: Rows | None) -> None:
         """Set labels and confidence of the fitted rows, or if these are on a cluster, Dask arrays of them."""
         self.labels_ = spread(result.labels, self._fitted.missing)
@@ -504,6 +530,7 @@ class USENC(RowEstimator):
         check_choice("consensus", self.consensus, tuple(CONSENSUS_METHODS))
         check_checkpoint(self.checkpoint)
         self._check_graph_parameters()
+        check_graph_rows(self.graph_rows, self.n_clusters)
         high = check_range("base_clusters", self.base_clusters)[1]
         most = COARSE if self.n_representatives == "auto" else self.n_representatives
         if high > most:

@@ -17,18 +17,9 @@ from ultraspec._checks import check_checkpoint, check_choice, check_integer, to_
 from ultraspec._estimator import Fitted, RowEstimator, all_or_nothing, row_confidence
 from ultraspec._input import open_further, open_input, open_weighted
 from ultraspec.engines.callbacks import with_callbacks
+from ultraspec.engines.finite import counting_not_finite
 from ultraspec.engines.threads import ThreadEngine, engine_for
-from ultraspec.rows import (
-    Rows,
-    RowSample,
-    RowView,
-    RowWeights,
-    missing_of,
-    sample_indices,
-    spread,
-    stays_in_memory,
-    take_sample,
-)
+from ultraspec.rows import Rows, RowView, missing_of, spread, stays_in_memory
 from ultraspec.spectral.candidates import LABELINGS, build_hierarchy
 from ultraspec.spectral.choice import (
     Choice,
@@ -43,9 +34,10 @@ from ultraspec.spectral.choice import (
 from ultraspec.spectral.discretize import DISCRETIZATIONS, cluster_rows
 from ultraspec.spectral.edges import Edges, LazyEdges, connect, connect_exactly, exact_edges, find_edges
 from ultraspec.spectral.embedding import stores_edges, weights_of_edges
+from ultraspec.spectral.graph_rows import check_graph_rows, sample_graph_rows, survey
 from ultraspec.spectral.layers import find_layers, warn_of_no_structure
 from ultraspec.spectral.model import Model
-from ultraspec.spectral.neighbors import build_index
+from ultraspec.spectral.neighbors import ProbeIndex, build_index
 from ultraspec.spectral.options import PAPER_GRAPH, GraphOptions, LabelOptions
 from ultraspec.spectral.outliers import (
     distances_of_edges,
@@ -56,7 +48,6 @@ from ultraspec.spectral.outliers import (
     warn_of_distant_rows,
 )
 from ultraspec.spectral.partition import Partition, VotePartition, continued_numbers, label_edges, label_rows
-from ultraspec.spectral.preprocess import PreparedRows, Preprocessor, prepare_rows
 from ultraspec.spectral.representatives import count_representatives, select_representatives
 from ultraspec.spectral.sums import GraphSums, mass_of
 from ultraspec.spectral.transfer_cut import (
@@ -172,9 +163,10 @@ class USPEC(RowEstimator):
         the representatives, and takes the clusters that other candidates find again in `n_graphs` - 1 other graphs.
     n_graphs : int, default=3
         Number of independent graphs that discretize="auto" compares. The others are built from a sample of rows.
-    graph_rows : int or None, default=None
-        Number of rows to sample for the graph; all rows are then labelled in one pass. None uses all rows. For many
-        millions of rows, a million is sufficient.
+    graph_rows : int, "auto" or None, default="auto"
+        Number of rows to sample for the graph; all rows are then labelled in one pass. "auto" takes two million rows,
+        fewer of more than 33 features, or all if there are no more: more rows hardly change the graph. None always uses
+        all rows.
     checkpoint : str or path, default=None
         Folder for intermediate results, from which an interrupted fit is resumed. It is new, or belongs to an
         unfinished fit of the same data with the same parameters; URLs of fsspec are accepted. For rows that are not in
@@ -241,8 +233,8 @@ class USPEC(RowEstimator):
     -----
     For the rows that were fitted, ``predict(X)`` returns exactly `labels_`.
 
-    Memory: in addition to X and the labels, a fit needs about 42 bytes per row for K = 5. A pickled model contains the
-    labels and a few MB.
+    Memory: in addition to X and the labels, a fit needs about 42 bytes per row of the graph for K = 5. A pickled model
+    contains the labels and a few MB. If the graph is built from a sample, the model keeps a reference to X.
 
     References
     ----------
@@ -293,7 +285,7 @@ class USPEC(RowEstimator):
         regularization: float = 1e-3,
         discretize: str = "auto",
         n_graphs: int = 3,
-        graph_rows: int | None = None,
+        graph_rows: int | Literal["auto"] | None = "auto",
         checkpoint: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -326,7 +318,7 @@ class USPEC(RowEstimator):
         """Return the estimator with the parameters of the paper.
 
         These are 1,000 representatives, the approximate search, an affinity as wide as the mean distance, no
-        regularisation, and k-means of all embedded rows.
+        regularisation, a graph of all rows, and k-means of all embedded rows.
 
         Parameters
         ----------
@@ -367,29 +359,18 @@ class USPEC(RowEstimator):
         rows, weight_scale = open_weighted(self, X, sample_weight)
         n_clusters = self._least_clusters(rows)
         options = GraphOptions.of(self)
-        with self._open_run(rows, self._describe()) as (engine, checkpoint, seed):
+        names = getattr(self, "feature_names_in_", None)
+        opened = self._open_run(rows, self._describe())
+        with counting_not_finite(rows, self.n_jobs, names), opened as (engine, checkpoint, seed):
             phase = engine.reporter.phase
             seeds = seed.spawn(6)
             rngs = [np.random.default_rng(each) for each in seeds]
 
             with phase("survey"):  # check the rows, choose the scale of float32 and principal components
-                sample = self._sample(rows.n_rows, rows.weights, seeds[3])
-                graph_rows = rows if sample is None else take_sample(rows, sample)
-                preprocessor = checkpoint.run(
-                    "space",
-                    Preprocessor.fit,
-                    graph_rows,
-                    self.metric,
-                    rngs[0],
-                    engine,
-                    getattr(self, "feature_names_in_", None),
-                    None if sample is None else sample.indices,
-                    self.n_components,
-                    restore=partial(Preprocessor.from_arrays, self.metric),
+                sample = sample_graph_rows(rows.n_rows, rows.n_features, rows.weights, self.graph_rows, seeds[3])
+                preprocessor, prepared = survey(
+                    rows, sample, self.metric, self.n_components, rngs[0], names, checkpoint, engine
                 )
-                prepared: Rows = PreparedRows(graph_rows, preprocessor)
-                if preprocessor.projects:
-                    prepared = prepare_rows(graph_rows, preprocessor, engine)
 
             layers, panel = None, None
             if self.n_clusters == "auto":
@@ -427,7 +408,8 @@ class USPEC(RowEstimator):
                     prepared.sparse,
                     rngs[2],
                 )
-                stored = stores_edges(prepared, index.n_neighbors, n_vectors)
+                searched_later = sample is not None and isinstance(index, ProbeIndex)  # nothing else needs its edges
+                stored = not searched_later and stores_edges(prepared, index.n_neighbors, n_vectors)
                 if stored:
                     checkpoint = NoCheckpoint()  # computing stored edges again is faster than reading them
                 edges = checkpoint.run(
@@ -445,7 +427,7 @@ class USPEC(RowEstimator):
             with phase("graph"):  # section 3.1.3, the graph of the representatives
                 p = len(index.representatives)
                 distances = None
-                if isinstance(edges, Edges):  # while their weights are squared distances
+                if isinstance(edges, Edges) and sample is None:  # while their weights are squared distances
                     distances = map_stored(edges, lambda part, _: distances_of_edges(part), engine)
                 graph = checkpoint.run(
                     "graph",
@@ -474,7 +456,7 @@ class USPEC(RowEstimator):
                 partition, labels = label_rows(edges, division.partition, engine)
         warn_of_components(graph.component_sizes(), n_clusters, options, p)
         model = Model(index, edges.sigma, partition, choice)
-        scores = self._score_outliers(model, edges, distances) if sample is None else None
+        scores = self._score_outliers(model, edges, distances)
         quantiles = score_quantiles(prepared, model.outlier_scores, scores)
         if isinstance(edges, LazyEdges):
             edges = edges.without_ids()
@@ -763,7 +745,8 @@ class USPEC(RowEstimator):
                 edges = find_edges(rows, model.index, model.sigma, engine)
             sample = None
             if other.discretize == "kmeans":
-                sample = self._sample(len(edges), weights_of_edges(edges), state.labels_seed)
+                size = len(edges), self.n_features_in_
+                sample = sample_graph_rows(*size, weights_of_edges(edges), self.graph_rows, state.labels_seed)
             if node_groups is not None:
                 assert model.choice is not None
                 trust = engine.apply(model.choice.trust, node_groups)
@@ -823,23 +806,7 @@ class USPEC(RowEstimator):
         check_choice("discretize", self.discretize, DISCRETIZATIONS)
         check_integer("n_graphs", self.n_graphs, least=2)
         check_checkpoint(self.checkpoint)
-        if self.graph_rows is not None:
-            check_integer("graph_rows", self.graph_rows, least=1, alternatives=(None,))
-            if self.n_clusters != "auto" and self.graph_rows < self.n_clusters:
-                raise ValueError(
-                    f"graph_rows={self.graph_rows} rows cannot form n_clusters={self.n_clusters} clusters. Raise "
-                    "graph_rows, or pass None to use all rows."
-                )
-
-    def _sample(self, n_rows: int, weights: RowWeights | None, seed: np.random.SeedSequence) -> RowSample | None:
-        """Return the rows that the graph is built from, None for all."""
-        if self.graph_rows is None or self.graph_rows >= n_rows:
-            return None
-        sample_seed = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 0))
-        rng = np.random.default_rng(sample_seed)
-        if weights is not None:
-            return weights.sample(int(self.graph_rows), rng)
-        return RowSample(sample_indices(n_rows, int(self.graph_rows), rng))
+        check_graph_rows(self.graph_rows, self.n_clusters)
 
     def _describe(self) -> dict[str, Any]:
         """Return the parameters that determine the labels, for a checkpoint."""

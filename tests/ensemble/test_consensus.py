@@ -103,10 +103,11 @@ def test_an_ensemble_labels_blocks_by_all_members(engine):
     assert (labels == model.base_labels_[:50]).all()
 
 
-def test_rows_are_kept_only_where_labels_are_not():
+def test_rows_are_kept_only_on_a_cluster():
     rows = ArrayRows(np.ones((3, 2)))
-    assert Ensemble([], np.zeros((3, 1)), rows).without_rows().rows is None
-    assert Ensemble([], None, rows).without_rows().rows is rows  # they are on a cluster
+    assert Ensemble([], None, rows).without_rows().rows is None
+    rows.remote = True
+    assert Ensemble([], None, rows).without_rows().rows is rows
 
 
 # A single clustering

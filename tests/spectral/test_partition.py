@@ -14,9 +14,11 @@ from tests.helpers.cases import SEEDS
 from tests.helpers.common import same_partition
 from tests.helpers.edges import dense, graphs, label, lifted, plain_spectrum, random_graph
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.spectral.edges import Edges
+from ultraspec.spectral.edges import Edges, new_edges
+from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.spectral.partition import (
     CenterPartition,
+    RowLabeler,
     VotePartition,
     embed_all,
     label_all,
@@ -222,3 +224,45 @@ def test_labels_of_blocks_are_renumbered():
     with ThreadEngine(2) as engine:
         renumber_labels(labels, np.array([2, 1, 0]), [(0, 4), (4, 6)], engine)
     assert labels.tolist() == [2, 1, 0, 0, 1, 0]
+
+
+# Rows that need no search
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 8, 9])
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("layout", ["halves", "chance", "one", "repeated"])
+def test_rows_inside_of_clusters_get_their_label_without_a_search(d, exact, layout, engine, monkeypatch):
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(3_000, d)).astype(np.float32)
+    if layout == "repeated":
+        X = np.round(X, 1)
+    R = np.unique(X[:200], axis=0)
+    index = RepresentativeIndex.build(R, 5, 2, exact, rng, engine)
+    R, p = index.representatives, len(R)
+    groups = {"chance": rng.integers(0, 3, p), "one": np.zeros(p)}.get(layout, R[:, 0] > 0).astype(np.int32)
+    partition = VotePartition(plain_spectrum(np.ones((p, 2), dtype=np.float32)), groups, int(groups.max()) + 1)
+    wanted = partition.label(new_edges(X, index, 0.5))
+    searched = []
+    around = RepresentativeIndex.query_around
+    monkeypatch.setattr(
+        RepresentativeIndex, "query_around", lambda *args: searched.append(len(args[1])) or around(*args)
+    )
+    labeler = RowLabeler(index, 0.5, partition)
+    assert (labeler.label(X) == wanted).all()
+    assert (pickle.loads(pickle.dumps(labeler)).label(X[:7]) == wanted[:7]).all()
+    if d == 2 and layout == "halves":
+        assert 0 < searched[0] < 1_500
+    if layout == "one" and d < 9:
+        assert searched == []
+
+
+def test_rows_that_are_far_from_all_representatives_are_searched(engine):
+    R = np.array([[0, 0], [1, 0], [0, 1], [9, 9]], dtype=np.float32)
+    index = RepresentativeIndex.build(R, 2, 2, True, np.random.default_rng(0), engine)
+    groups = (index.representatives[:, 0] > 5).astype(np.int32)
+    partition = VotePartition(plain_spectrum(np.ones((4, 2), dtype=np.float32)), groups, 2)
+    X = np.array([[1e15, 1e15], [-1e15, 3], [0.1, 0.1], [1e-25, 0]], dtype=np.float32)
+    labels = RowLabeler(index, 1.0, partition).label(X)
+    assert (labels == partition.label(new_edges(X, index, 1.0))).all()
+    assert labels[2:].tolist() == [0, 0]

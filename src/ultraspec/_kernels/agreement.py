@@ -92,6 +92,41 @@ def vote(ids, T, groups, labels):
 
 
 @kernel
+def clear_distances(lists, reach, groups, clear):
+    """Find how far around each representative all others belong to its own cluster.
+
+    lists, reach : (p, L), neighbours of each representative, nearest first, and their distances to it.
+    groups : (p,), cluster of each representative.
+    clear : (p,), float32, result: the distance of the nearest listed one in another cluster; infinity without any.
+    """
+    for r in range(lists.shape[0]):
+        clear[r] = np.inf
+        for c in range(lists.shape[1]):
+            if groups[lists[r, c]] != groups[r]:
+                clear[r] = reach[r, c]
+                break
+
+
+@kernel
+def label_clear_rows(owners, sq_owner, near, clear, groups, labels):
+    """Label the rows whose K representatives must all be in one cluster; label the others -1.
+
+    owners, sq_owner : (n,), a representative near each row, and the squared distance to it.
+    near : (p,), distance of each representative to the K-th of its list, itself being the first.
+    clear : (p,), from `clear_distances`.
+    groups : (p,), cluster of each representative.
+    labels : (n,), result.
+
+    A row at distance t of its owner has K representatives within t + near, so its K nearest are at most 2 t + near from
+    the owner. The factor covers the rounding errors of float32 distances, and of squares that vanish.
+    """
+    for i in range(owners.shape[0]):
+        r = owners[i]
+        reach = np.float32(1.001) * (np.float32(2.0) * np.sqrt(sq_owner[i]) + near[r]) + np.float32(1e-15)
+        labels[i] = groups[r] if reach < clear[r] else np.int32(-1)
+
+
+@kernel
 def vote_shares(ids, T, groups, labels, out):
     """Compute the share of each cluster in the weight of each row.
 

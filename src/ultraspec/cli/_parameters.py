@@ -37,7 +37,7 @@ OPTIONS = {
 }  # shorter names, for messages and examples
 SHORT = {"n_representatives": "-p", "n_estimators": "-m", "n_jobs": "-j"}
 IN_PANEL = {"missing": INPUT, "checkpoint": RUN, "random_state": RUN, "n_jobs": RUN}
-IF_NONE = {"random_state": "a new seed, which is printed", "n_jobs": "all cores", "graph_rows": "all rows"}
+IF_NONE = {"random_state": "a new seed, which is printed", "n_jobs": "all cores"}
 NONE = "none"  # how None is written, where it is not the default
 
 HOMES = {"USPEC": "uspec.py", "USENC": "usenc.py", "open_rows": "_input.py"}

@@ -83,10 +83,12 @@ def _add(count: _Count, block: Block, span: Span) -> None:
 def counting_not_finite(
     rows: Rows, n_jobs: int | None, names: Sequence[str] | None, numbers: Numbers | None = None
 ) -> Iterator[None]:
-    """Count NaN and infinity in all rows if the body finds one in a block."""
+    """Count NaN and infinity in all rows if the body finds one in a part of them."""
     try:
         yield
     except NotFinite as error:
+        if error.n_rows == rows.n_rows:  # all were counted already
+            raise
         with engine_for(rows, n_jobs) as engine:
             raise (find_not_finite(rows, engine, names, numbers) or error) from None
 

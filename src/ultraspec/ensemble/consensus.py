@@ -35,7 +35,7 @@ class Ensemble:
     models : list of Model
         Label new rows.
     base_labels : ndarray or SpooledMatrix of shape (n, m), or None
-        Labels of the fitted rows; None if these are on a cluster.
+        Labels of the fitted rows; None if these are on a cluster, or if the consensus does not need them.
     rows : Rows or None
         The fitted rows, preprocessed, if they are at hand.
     edges : Edges, LazyEdges or None
@@ -62,7 +62,8 @@ class Ensemble:
 
     def without_rows(self) -> Ensemble:
         """Return a copy without the rows, unless these are on a cluster, where holding them costs nothing."""
-        return replace(self, edges=None, rows=self.rows if self.base_labels is None else None)
+        keep = self.rows is not None and self.rows.remote
+        return replace(self, edges=None, rows=self.rows if keep else None)
 
 
 @dataclass(frozen=True)
@@ -103,23 +104,30 @@ class ConsensusMethod(ABC):
         Whether clusters are groups of the first member's representatives, and rows vote.
     needs_n_clusters : bool
         Whether members depend on the number of clusters that will be asked for.
+    samples : bool
+        Whether graphs may be built from a sample of the rows.
     """
 
     votes: ClassVar[bool] = False
     needs_n_clusters: ClassVar[bool] = False
+    samples: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
     def generate(
         cls,
         rows: Rows,
+        graph_rows: Rows,
         options: MemberOptions,
         n_members: int,
         seed: np.random.SeedSequence,
         checkpoint: Checkpoint | NoCheckpoint,
         engine: ThreadEngine,
     ) -> Ensemble:
-        """Generate the members that this method combines, and label the rows by them."""
+        """Generate the members that this method combines, and label the rows by them.
+
+        Graphs are built from `graph_rows`: all rows, or a sample of them in memory.
+        """
 
     @classmethod
     @abstractmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.consensus import Consensus, ConsensusMethod, Ensemble
 from ultraspec.ensemble.graphs import generate_graphs, judges_of
 from ultraspec.ensemble.members import MemberOptions
-from ultraspec.rows import Rows, Span
+from ultraspec.rows import Rows
 from ultraspec.spectral.choice import Choice, Chosen
 from ultraspec.spectral.edges import Edges, LazyEdges, find_edges
 from ultraspec.spectral.options import LabelOptions
@@ -37,6 +37,7 @@ class CrossAgreement(ConsensusMethod):
 
     needs_n_clusters: ClassVar[bool] = True
     votes: ClassVar[bool] = True
+    samples: ClassVar[bool] = True
 
     members: Ensemble
     edges: Edges | LazyEdges
@@ -47,6 +48,7 @@ class CrossAgreement(ConsensusMethod):
     def generate(
         cls,
         rows: Rows,
+        graph_rows: Rows,
         options: MemberOptions,
         n_members: int,
         seed: np.random.SeedSequence,
@@ -54,7 +56,7 @@ class CrossAgreement(ConsensusMethod):
         engine: ThreadEngine,
     ) -> Ensemble:
         """Generate members that are graphs with trees."""
-        return generate_graphs(rows, options, n_members, seed, checkpoint, engine)
+        return generate_graphs(rows, graph_rows, options, n_members, seed, checkpoint, engine)
 
     @classmethod
     def build(
@@ -110,22 +112,9 @@ class CrossAgreement(ConsensusMethod):
         """Return the consensus that groups of representatives give: rows vote."""
         spectrum = self.members.models[0].partition.spectrum
         groups = VotePartition(spectrum, chosen.groups, int(chosen.groups.max()) + 1, trust=chosen.trust)
-        partition, labels = label_rows(self.edges, groups, engine)
-        assert isinstance(partition, VotePartition)
-        confidence = None if partition.trust is None else self._confidence(partition, engine)
-        return Consensus(partition, labels, confidence, None, 0, chosen.agreements)
-
-    def _confidence(self, partition: VotePartition, engine: ThreadEngine) -> Any:
-        """Return the confidence in the label of each fitted row; None if rows are on a cluster."""
-        confidence = self.edges.allocate(np.float32)
-        if confidence is None:
-            return None
-
-        def fill(part: Edges, span: Span) -> None:
-            confidence[slice(*span)] = partition.confidence(part)
-
-        self.edges.map(fill, engine)
-        return as_array(confidence)
+        confidence = None if chosen.trust is None else self.edges.allocate(np.float32)
+        partition, labels = label_rows(self.edges, groups, engine, confidence)
+        return Consensus(partition, labels, as_array(confidence), None, 0, chosen.agreements)
 
     def embed(self, partition: Partition, engine: ThreadEngine) -> npt.NDArray[np.float32]:
         """Embed the fitted rows by the graph of the first member."""

@@ -1,8 +1,8 @@
 """Members of the default ensemble: independent graphs, which judge the clusters of the first one.
 
-The first member is a graph of all rows, as fine as that of `USPEC`. The others are coarse graphs of sampled rows, each
+The first member is a graph as fine as that of `USPEC`. The others are coarse graphs of fewer sampled rows, each
 with its own representatives: they cost the same however many rows there are. Every member has a rough clustering of
-its representatives, by which rows are labelled in one pass. The first ones have trees, too, and judge.
+its representatives, by which it labels rows. The first ones have trees, too, and judge; the others are coarser still.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ultraspec.cluster.points import FEW_FEATURES
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.ensemble.consensus import Ensemble
-from ultraspec.ensemble.members import MemberOptions, build_graph, label_rows_by
-from ultraspec.rows import Rows, allocate_matrix, sample_rows, take_draws, take_sample
+from ultraspec.ensemble.members import MemberOptions, build_graph
+from ultraspec.rows import Rows, sample_rows, take_draws, take_sample
 from ultraspec.spectral.candidates import JUDGE_LABELINGS, LABELINGS, build_hierarchy
 from ultraspec.spectral.choice import (
     COMMON_ROWS,
@@ -41,10 +41,11 @@ from ultraspec.spectral.model_checks import check_model_arrays
 from ultraspec.spectral.partition import VotePartition, label_all
 from ultraspec.spectral.transfer_cut import Graph, Spectrum
 from ultraspec.storage.checkpoint import Arrays, Checkpoint, NoCheckpoint
-from ultraspec.storage.spool import matrix_columns
 
 PILOT_MEMBERS = 2  # coarse members that decide how fine the first one is
 MOST_JUDGES = 6  # coarse members that have trees and judge; more do not choose better
+ROUGH = 500  # representatives of members that do not judge: enough for a rough clustering
+REPRESENTATIVES_PER_BASE_CLUSTER = 4  # at least
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class FirstMember:
-    """The member of all rows, and the edges of these, unless it comes from a checkpoint."""
+    """The finest member, and the edges of the rows that it was built from, unless it comes from a checkpoint."""
 
     model: Model
     edges: Edges | LazyEdges | None
@@ -84,16 +85,20 @@ class FirstMember:
 
 def generate_graphs(
     rows: Rows,
+    graph_rows: Rows,
     options: MemberOptions,
     n_members: int,
     seed: np.random.SeedSequence,
     checkpoint: Checkpoint | NoCheckpoint,
     engine: ThreadEngine,
 ) -> Ensemble:
-    """Build all graphs that the checkpoint does not have, and label the rows by each of them."""
+    """Build all graphs that the checkpoint does not have: the first one from `graph_rows`, the others from a sample.
+
+    Rows are not labelled by them: the consensus needs the edges to the first one only.
+    """
     sample_seed = seed.spawn(1)[0]
     seeds = seed.spawn(n_members)
-    pool = Pool.sample(rows, sample_seed)
+    pool = Pool.sample(graph_rows, sample_seed)
     restore = partial(_restore, rows)
     alone = engine.within(MemberReporter(engine.reporter), alone=True)  # members are counted, not their passes
 
@@ -103,21 +108,18 @@ def generate_graphs(
         return model
 
     others = engine.map(run, range(1, n_members))
-    p = _choose_representatives(others[:PILOT_MEMBERS], pool, rows.n_counted, options, engine)
+    p = _choose_representatives(others[:PILOT_MEMBERS], pool, graph_rows.n_counted, options, engine)
     first = checkpoint.run(
         "member-0000",
         run_first_member,
-        *(rows, pool, p, options, seeds[0], engine),
+        *(graph_rows, pool, p, options, seeds[0], engine),
         restore=lambda arrays: FirstMember(restore(arrays), None),
     )
     model = first.model
-    edges = first.edges or find_edges(rows, model.index, model.sigma, engine)
-    labels = None if rows.remote else allocate_matrix(rows, n_members, options.label_type)
-    if labels is not None:
-        columns = matrix_columns(labels)
-        label_all(edges, model.partition, columns[0], engine)
-        label_rows_by(others, rows, columns[1:], engine)
-    return Ensemble([model, *others], labels, rows, edges, rows.weights)
+    edges = first.edges if graph_rows is rows else LazyEdges(rows, model.index, model.sigma)
+    if edges is None:  # the member comes from a checkpoint
+        edges = find_edges(rows, model.index, model.sigma, engine)
+    return Ensemble([model, *others], None, rows, edges, rows.weights)
 
 
 def run_coarse_member(
@@ -126,10 +128,11 @@ def run_coarse_member(
     """Build a coarse graph of sampled rows, a rough clustering, and if it judges, its trees."""
     assert options.n_clusters is not None
     graph_seed, *seeds = seed.spawn(3)
-    p = max(
-        coarse_representatives(pool.rows.n_rows, options.n_clusters, options.graph),
-        min(options.base_clusters[1], pool.rows.n_rows),
-    )
+    most = options.base_clusters[1]
+    p = coarse_representatives(pool.rows.n_rows, options.n_clusters, options.graph)
+    if not judges:
+        p = min(p, max(ROUGH, REPRESENTATIVES_PER_BASE_CLUSTER * most))
+    p = max(p, min(most, pool.rows.n_rows))
     graph = SmallGraph.build(pool.rows, p, n_vectors_for(options.n_clusters), options.graph, graph_seed, engine)
     args = graph.index, graph.edges, graph.graph, graph.spectrum
     return _member(*args, JUDGE_LABELINGS if judges else 0, pool, options, seeds, engine)
@@ -138,7 +141,7 @@ def run_coarse_member(
 def run_first_member(
     rows: Rows, pool: Pool, p: int, options: MemberOptions, seed: np.random.SeedSequence, engine: ThreadEngine
 ) -> FirstMember:
-    """Build the graph of all rows, its trees, and a rough clustering."""
+    """Build the finest graph, its trees, and a rough clustering."""
     assert options.n_clusters is not None
     graph_seed, *seeds = seed.spawn(3)
     rngs = [np.random.default_rng(each) for each in graph_seed.spawn(2)]

@@ -17,7 +17,7 @@ from ultraspec.rows import Block
 from ultraspec.spectral.choice import Choice
 from ultraspec.spectral.edges import Edges
 from ultraspec.spectral.model import Model, RowModel
-from ultraspec.spectral.partition import Partition, VotePartition
+from ultraspec.spectral.partition import Partition, RowLabeler, VotePartition
 from ultraspec.storage.cached import cached_attribute
 
 
@@ -60,6 +60,17 @@ class EnsembleModel(RowModel):
         if isinstance(self.partition, VotePartition):
             return self.models[0].edges(block)
         return edges_of_columns(base_columns(self.models, block))
+
+    def label(self, block: Block) -> Labels:
+        """Label preprocessed rows."""
+        return super().label(block) if self._labeler is None else self._labeler.label(block)
+
+    @cached_attribute
+    def _labeler(self) -> RowLabeler | None:
+        """Return what labels rows by votes, with its tables; None for the transfer cut."""
+        first = self.models[0]
+        votes = isinstance(self.partition, VotePartition)
+        return RowLabeler(first.index, first.sigma, self.partition) if votes else None
 
     def marks(self, block: Block) -> npt.NDArray[np.int32]:
         """Return the labels of preprocessed rows by all members."""

@@ -42,6 +42,7 @@ class TransferCut(ConsensusMethod):
     def generate(
         cls,
         rows: Rows,
+        graph_rows: Rows,  # noqa: ARG003  the same rows
         options: MemberOptions,
         n_members: int,
         seed: np.random.SeedSequence,

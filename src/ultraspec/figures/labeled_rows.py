@@ -293,7 +293,9 @@ class LabeledRows:
     def _base_clusters(self, block: _RawBlock, where: Selection) -> Integers:
         """Return the base clusters of rows, numbered through all members."""
         members = self.state.members
-        stored = getattr(self.model, "base_labels_", None) if self.is_training_data else None
+        stored = vars(self.model).get("base_labels_") if self.is_training_data else None
+        if stored is None and self.rows is None:
+            stored = getattr(self.model, "base_labels_", None)  # which reads the fitted rows
         if stored is None:
             return base_columns(members, block.prepared)
         return stored[where].astype(np.int32) + first_columns(members)

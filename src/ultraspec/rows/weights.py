@@ -51,6 +51,17 @@ class RowSample(NamedTuple):
     indices: Indices
     weights: Floats = NO_WEIGHTS
 
+    def take(self, positions: Indices) -> RowSample:
+        """Return some of the rows, by their positions in the sample."""
+        is_weighted = len(self.weights) == len(self.indices)
+        return RowSample(self.indices[positions], self.weights[positions] if is_weighted else self.weights)
+
+    def weigh(self, rows: Rows) -> Rows:
+        """Return these rows, which were read into memory, with their weights, unless all have the same."""
+        if len(self.weights) != len(self.indices) or (self.weights == self.weights[0]).all():
+            return rows
+        return WeightedRows(rows, LocalWeights.of(self.weights))
+
     def repeat(self, values: Any) -> Any:
         """Return values of these rows, each as often as its weight, an integer, says."""
         if len(self.weights) != len(self.indices) or (self.weights == 1.0).all():
@@ -294,10 +305,7 @@ def take_draws(rows: Rows, size: int, rng: np.random.Generator) -> Block:
 def take_sample(rows: Rows, sample: RowSample) -> Rows:
     """Read sampled rows into memory, with their weights."""
     taken = rows.take(sample.indices)
-    part: Rows = SparseRows(taken) if rows.sparse else ArrayRows(taken)
-    if len(sample.weights) != len(sample.indices) or (sample.weights == sample.weights[0]).all():
-        return part
-    return WeightedRows(part, LocalWeights.of(sample.weights))
+    return sample.weigh(SparseRows(taken) if rows.sparse else ArrayRows(taken))
 
 
 def subset(rows: Rows, indices: Indices) -> Rows:

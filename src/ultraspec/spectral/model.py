@@ -16,7 +16,7 @@ from ultraspec.spectral.edges import Edges, new_edges
 from ultraspec.spectral.labelings import degree_shares
 from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.spectral.outliers import distances_of_edges, scores_of_edges, usual_distances
-from ultraspec.spectral.partition import Partition, VotePartition, partition_from_arrays
+from ultraspec.spectral.partition import Partition, RowLabeler, VotePartition, partition_from_arrays
 from ultraspec.storage.cached import cached_attribute
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -108,6 +108,15 @@ class Model(RowModel):
     def edges(self, block: Block) -> Edges:
         """Find the edges of preprocessed rows to their nearest representatives."""
         return new_edges(block, self.index, self.sigma)
+
+    def label(self, block: Block) -> Labels:
+        """Label preprocessed rows."""
+        return self._labeler.label(block)
+
+    @cached_attribute
+    def _labeler(self) -> RowLabeler:
+        """Return what labels rows, with its tables."""
+        return RowLabeler(self.index, self.sigma, self.partition)
 
     def marks(self, block: Block) -> npt.NDArray[np.uint16]:
         """Return the nearest representatives of preprocessed rows."""

@@ -212,19 +212,33 @@ class RepresentativeIndex:
 
     def _query_tiles(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
         """Search for rows of few features: coarse to fine, many rows at a time."""
-        n, K = ids.shape
+        self.query_around(block, *self.owners(block), ids, sq)
+
+    def owners(self, block: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int32], Squares]:
+        """Return the owner of each row, and the squared distance to it; only if `by_tiles` is true."""
+        n = len(block)
         centers, R = self._even_features
         groups = np.zeros(n, dtype=np.int32)  # nearest rep-cluster of each row
         owners = np.empty(n, dtype=np.int32)
         sq_owner = np.empty(n, dtype=np.float32)
-        tile = search.tile_buffer(R)
-        best = np.empty((K, search.TILE), dtype=np.float32)
-        best_ids = np.empty((K + 1, search.TILE), dtype=np.int32)
         assign_direct(block, centers, groups, sq_owner)
         by_group = search.rows_by_key(groups, len(centers))
-        search.nearest_in_group_tiles(block, *by_group, R, self.starts, tile, best_ids[0], owners, sq_owner)
+        nearest = np.empty(search.TILE, dtype=np.int32)
+        buffer = search.tile_buffer(R)
+        search.nearest_in_group_tiles(block, *by_group, R, self.starts, buffer, nearest, owners, sq_owner)
+        return owners, sq_owner
+
+    def query_around(
+        self, block: npt.NDArray[np.float32], owners: npt.NDArray[np.int32], sq_owner: Squares, ids: Ids, sq: Squares
+    ) -> None:
+        """Find the nearest representatives of rows around their owners, and write them to `ids` and `sq`."""
+        K = ids.shape[1]
+        R = self._even_features[1]
+        best = np.empty((K, search.TILE), dtype=np.float32)
+        best_ids = np.empty((K + 1, search.TILE), dtype=np.int32)
         by_owner = search.rows_by_key(owners, len(R))
-        search.search_tiles(block, *by_owner, sq_owner, R, *self._neighborhoods, tile, best, best_ids, ids, sq)
+        buffers = search.tile_buffer(R), best, best_ids
+        search.search_tiles(block, *by_owner, sq_owner, R, *self.neighborhoods, *buffers, ids, sq)
 
     def _query_products(self, block: npt.NDArray[np.float32], ids: Ids, sq: Squares) -> None:
         """Search for rows of many features by matrix products: all representatives, or coarse to fine."""
@@ -278,7 +292,7 @@ class RepresentativeIndex:
         return search.even_features(self.centers), search.even_features(self.representatives)
 
     @cached_attribute
-    def _neighborhoods(self) -> tuple[Ids, npt.NDArray[np.float32]]:
+    def neighborhoods(self) -> tuple[Ids, npt.NDArray[np.float32]]:
         """Compute the lists to scan, of all representatives if the search is exact, and distances to their owners."""
         R = self.representatives
         lists = nearest_lists(R, len(R)) if self.exact else self.lists

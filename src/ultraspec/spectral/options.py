@@ -19,6 +19,7 @@ PAPER_GRAPH: dict[str, Any] = {  # parameters of the paper, for U-SPEC and the m
     "neighborhood_factor": 10,
     "affinity": "paper",
     "regularization": 0.0,
+    "graph_rows": None,
 }
 
 

@@ -14,16 +14,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.optimize
+import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from ultraspec._checks import warn_user
 from ultraspec._kernels import kmeans as kernels
-from ultraspec._kernels.agreement import vote, vote_shares, vote_trust
+from ultraspec._kernels.agreement import clear_distances, label_clear_rows, vote, vote_shares, vote_trust
 from ultraspec.cluster.points import Centers, Labels
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Span
-from ultraspec.spectral.edges import Edges, LazyEdges
+from ultraspec.rows import Block, Span
+from ultraspec.spectral.edges import Edges, LazyEdges, new_edges
 from ultraspec.spectral.labelings import degree_shares
+from ultraspec.spectral.neighbors import RepresentativeIndex
 from ultraspec.spectral.transfer_cut import Spectrum, lift, lift_buffer, pad_lanes
 from ultraspec.storage.cached import cached_attribute
 from ultraspec.storage.spool import as_array
@@ -190,11 +192,12 @@ class VotePartition(Partition):
         """Return the share (n,) of the cluster of each row in its weight."""
         return self.memberships(edges).max(axis=1)
 
-    def confidence(self, edges: Edges) -> npt.NDArray[np.float32]:
-        """Return the confidence (n,) in the label of each row."""
+    def confidence(self, edges: Edges, labels: Labels | None = None) -> npt.NDArray[np.float32]:
+        """Return the confidence (n,) in the label of each row, given the labels, if they are known."""
         assert self.trust is not None
         out = np.empty(len(edges), dtype=np.float32)
-        vote_trust(edges.ids, edges.weights, self.groups, self.trust, self.label(edges), out)
+        labels = self.label(edges) if labels is None else labels
+        vote_trust(edges.ids, edges.weights, self.groups, self.trust, labels, out)
         return out
 
     def cluster_confidence(self) -> npt.NDArray[np.float64]:
@@ -226,6 +229,61 @@ class VotePartition(Partition):
         """Return the state as arrays, for files."""
         arrays = {**super().arrays(), "groups": self.groups}
         return arrays if self.trust is None else {**arrays, "trust": self.trust}
+
+
+@dataclass(frozen=True)
+class RowLabeler:
+    """Labels preprocessed rows, and searches the neighbours of those only that need it.
+
+    Around most representatives, all others belong to the same cluster. A row there has this label whatever its nearest
+    representatives are: only rows near the border of a cluster are searched. Labels are those of `Partition.label`.
+
+    Attributes
+    ----------
+    index : RepresentativeIndex
+        Finds the nearest representatives of a row.
+    sigma : float
+        Width of the affinity.
+    partition : Partition
+        Clusters of the representatives, or of the embedding.
+    """
+
+    index: RepresentativeIndex
+    sigma: float
+    partition: Partition
+
+    def label(self, block: Block) -> Labels:
+        """Label preprocessed rows."""
+        partition = self.partition
+        if scipy.sparse.issparse(block) or not isinstance(partition, VotePartition) or not self.index.by_tiles:
+            return partition.label(new_edges(block, self.index, self.sigma))
+        owners, sq_owner = self.index.owners(block)
+        labels = np.empty(len(block), dtype=np.int32)
+        label_clear_rows(owners, sq_owner, *self._distances, partition.groups, labels)
+        others = np.flatnonzero(labels < 0)
+        if len(others):
+            edges = Edges.empty(len(others), self.index.n_neighbors)
+            edges.sigma = self.sigma
+            self.index.query_around(block[others], owners[others], sq_owner[others], edges.ids, edges.weights)
+            edges.weigh()
+            labels[others] = partition.label(edges)
+        return labels
+
+    @cached_attribute
+    def _distances(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Compute the distance (p,) of each representative to its K-th one, and to the nearest in another cluster."""
+        assert isinstance(self.partition, VotePartition)
+        lists, reach = self.index.neighborhoods
+        clear = np.empty(len(lists), dtype=np.float32)
+        clear_distances(lists, reach, self.partition.groups, clear)
+        return np.ascontiguousarray(reach[:, self.index.n_neighbors - 1]), clear
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without derived tables, for pickles."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
 
 def partition_from_arrays(arrays: dict[str, npt.NDArray[Any]]) -> Partition:
@@ -283,35 +341,48 @@ def score_facts(vectors: npt.NDArray[np.float32], centers: Centers) -> tuple[Lab
 
 
 def label_all(
-    edges: Edges | LazyEdges, partition: Partition, out: Any, engine: ThreadEngine
+    edges: Edges | LazyEdges, partition: Partition, out: Any, engine: ThreadEngine, confidence: Any = None
 ) -> tuple[Partition, npt.NDArray[Any]]:
-    """Write the label of every row to `out`, unless it is None.
+    """Write the label of every row to `out`, and the confidence in it to `confidence`, unless they are None.
 
     Return the partition of the clusters that have rows, and the number of rows of each, or their weight.
     """
+    k = partition.n_clusters
 
-    def run(part: Edges, span: Span) -> npt.NDArray[Any]:
-        labels = partition.label(part)
+    def count(labels: Labels, span: Span, masses: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
         if out is not None:
             out[slice(*span)] = labels
-        masses = part.masses if len(part.masses) > 1 else None
-        return np.bincount(labels, masses, minlength=partition.n_clusters)
+        return np.bincount(labels, masses, minlength=k)
 
-    sizes = np.sum(edges.map(run, engine), axis=0)
+    def label(part: Edges, span: Span) -> npt.NDArray[Any]:
+        labels = partition.label(part)
+        if confidence is not None:
+            assert isinstance(partition, VotePartition)
+            confidence[slice(*span)] = partition.confidence(part, labels)
+        return count(labels, span, part.masses if len(part.masses) > 1 else None)
+
+    if isinstance(edges, LazyEdges) and edges.rows.weights is None and confidence is None:
+        labeler = RowLabeler(edges.index, edges.sigma, partition)
+        parts = engine.map_rows(edges.rows, lambda block, span: count(labeler.label(block), span))
+    else:
+        parts = edges.map(label, engine)
+    sizes = np.sum(parts, axis=0)
     used = np.flatnonzero(sizes)
     if used.size < partition.n_clusters:
-        return label_all(edges, partition.keep(used), out, engine)
+        return label_all(edges, partition.keep(used), out, engine, confidence)
     return partition, sizes
 
 
-def label_rows(edges: Edges | LazyEdges, partition: Partition, engine: ThreadEngine) -> tuple[Partition, Any]:
+def label_rows(
+    edges: Edges | LazyEdges, partition: Partition, engine: ThreadEngine, confidence: Any = None
+) -> tuple[Partition, Any]:
     """Label all rows; return the partition of the clusters that have rows, and the labels.
 
     Clusters are numbered by size, the largest first; weighted rows count by weight. Labels are None if rows are on a
-    cluster. Warn if clusters have no rows.
+    cluster. Warn if clusters have no rows. The confidence in the labels is written to `confidence`, unless it is None.
     """
     labels = edges.allocate(np.int32)
-    used, sizes = label_all(edges, partition, labels, engine)
+    used, sizes = label_all(edges, partition, labels, engine, confidence)
     if used.n_clusters < partition.n_clusters:
         warn_user(
             f"Found {used.n_clusters} clusters instead of {partition.n_clusters}: the others have no rows. Raise "
