@@ -22,7 +22,7 @@ SHARES = np.array(
 LINEAGES = 6  # groups of similar types
 FEATURES = 20  # principal components; types differ in the first
 DOUBLETS = 0.03  # share of cells that are the mean of two
-RUNS = ("uspec", "auto", "leiden-200k", "uspec-200k", "leiden")
+RUNS = ("uspec", "kmeans", "more", "auto", "uspec-200k", "more-200k", "leiden-200k", "leiden")
 
 
 def generate_cells(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -98,10 +98,11 @@ def run(name: str) -> dict[str, Any]:
         from ultraspec import tl
 
         small = anndata.AnnData(obsm={"X_pca": X[:20_000]}, shape=(20_000, 0))
-        k: Any = "auto" if method == "auto" else len(SHARES)
-        tl.uspec(small, k)  # compiles
+        k: Any = {"auto": "auto", "more": 2 * len(SHARES)}.get(method, len(SHARES))
+        options = {"discretize": "kmeans"} if method in ("kmeans", "more") else {}
+        tl.uspec(small, k, **options)  # compiles
         started, cpu = time.perf_counter(), time.process_time()
-        tl.uspec(adata, k)
+        tl.uspec(adata, k, **options)
         key, extra = "uspec", {}
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
     labels = adata.obs[key].cat.codes.to_numpy()
