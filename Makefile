@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage test-oldest test-pandas test-free-threaded check bench peers docs package clean
+.PHONY: demo test coverage test-oldest test-pandas test-scanpy test-free-threaded check bench peers docs package clean
 
 demo: $(VENV)/.core
 	$(BIN)/python -m ultraspec demo
@@ -44,6 +44,18 @@ test-pandas: .venv-pandas/.ready
 	$(PYTHON) -m venv .venv-pandas
 	.venv-pandas/bin/python -m pip install --quiet --upgrade pip
 	.venv-pandas/bin/python -m pip install --quiet 'pandas>=3' -e '.[files,models]' pytest pytest-xdist hypothesis polars psutil
+	@touch $@
+
+# scanpy, the newest that this Python takes, and what else tutorials use: BERTopic (without its language models) and FlowIO. Releases for Python 3.11 cannot read the graphs of newer pynndescent.
+SCANPY_TESTS := $(addprefix tests/,test_tl.py test_scanpy.py test_other_libraries.py)
+test-scanpy: .venv-scanpy/.ready
+	NUMBA_CACHE_DIR=$(CURDIR)/.venv-scanpy/numba .venv-scanpy/bin/python -m pytest -n auto $(SCANPY_TESTS)
+
+.venv-scanpy/.ready: pyproject.toml Makefile
+	$(PYTHON) -m venv .venv-scanpy
+	.venv-scanpy/bin/python -m pip install --quiet --upgrade pip
+	.venv-scanpy/bin/python -m pip install --quiet scanpy igraph 'pynndescent<0.6' -e '.[files,scanpy,plots,dask]' xarray plotly hdbscan flowio pytest pytest-xdist hypothesis psutil
+	.venv-scanpy/bin/python -m pip install --quiet --no-deps bertopic
 	@touch $@
 
 # Without the lock, with PYTHON=python3.14t. polars and safetensors have no builds for it: tests that need them stay out.
@@ -107,4 +119,4 @@ $(VENV)/.%: $(VENV)/bin/python pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-pandas .venv-free .venv-peers dist build docs/_build
+	rm -rf $(VENV) .venv-oldest .venv-pandas .venv-scanpy .venv-free .venv-peers dist build docs/_build

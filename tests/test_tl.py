@@ -328,26 +328,114 @@ def test_is_reached_lazily_and_imports_no_anndata():
     assert "tl" in dir(ultraspec)
 
 
-@COMPONENTS
-def test_in_a_scanpy_workflow():
-    scanpy = pytest.importorskip("scanpy")
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    pyplot.switch_backend("agg")
-    rng = np.random.default_rng(0)
-    y = rng.permutation(np.arange(500) % 3)
-    rates = rng.gamma(0.3, 3.0, size=(3, 60))[y]
-    adata = anndata.AnnData(scipy.sparse.csr_matrix(rng.poisson(rates).astype(np.float32)))
-    scanpy.pp.normalize_total(adata)
-    scanpy.pp.log1p(adata)
-    scanpy.pp.pca(adata, n_comps=10)
-    tl.uspec(adata, 3)
-    assert same_partition(y, adata.obs["uspec"])
-    scanpy.pl.pca(adata, color="uspec", show=False)
-    assert len(adata.uns["uspec_colors"]) == 3
-    scanpy.pl.embedding(adata, basis="uspec", color="uspec", show=False)
-    scanpy.tl.rank_genes_groups(adata, "uspec")
-    tl.uspec(adata, 2)
-    assert "uspec_colors" not in adata.uns
-    scanpy.pl.pca(adata, color="uspec", show=False)
-    assert len(adata.uns["uspec_colors"]) == 2
-    pyplot.close("all")
+def grouped(n=900, k=3):
+    """Return an AnnData with k clusters, the second of which has two parts, and a column with these clusters."""
+    adata, y = cells(n, k)
+    parts = np.arange(n) % 3 == 0
+    adata.obsm["X_pca"][(y == 1) & parts, 0] += 3
+    adata.obs["type"] = pandas.Categorical.from_codes(y, ["B", "T", "NK"][:k])
+    return adata, y, parts
+
+
+@BOTH
+def test_restrict_to_divides_some_categories(function, kind):
+    adata, y, parts = grouped()
+    key = f"{function.__name__}_R"
+    run(function, adata, 2, restrict_to=("type", ["T"]))
+    found = adata.obs[key]
+    assert found.cat.categories.tolist() == ["B", "T,0", "T,1", "NK"]  # in the place of the old category
+    assert (found[y != 1] == adata.obs["type"][y != 1].astype(str)).all()
+    expected = kind(2, random_state=0, **FEW[function.__name__]).fit(adata.obsm["X_pca"][y == 1])
+    assert found[y == 1].tolist() == [f"T,{label}" for label in expected.labels_]
+    assert same_partition(parts[y == 1], found[y == 1])
+    sizes = found.value_counts()
+    assert sizes["T,0"] > sizes["T,1"]  # the largest first
+    inside = np.isfinite(adata.obsm[f"X_{key}"]).all(axis=1)
+    assert inside.tolist() == (y == 1).tolist() == adata.obs[f"{key}_confidence"].notna().tolist()
+    assert adata.uns[key]["n_clusters"] == 2
+    assert function.__name__ not in adata.obs
+
+
+def test_restrict_to_several_categories_and_from_a_file(tmp_path):
+    adata, y, _ = grouped()
+    tl.uspec(adata, 2, restrict_to=("type", ["NK", "B"]), key_added="both")
+    found = adata.obs["both"]
+    assert found.cat.categories.tolist() == ["NK-B,0", "NK-B,1", "T"]
+    assert same_partition(y, found)
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    back = anndata.read_h5ad(tmp_path / "a.h5ad")
+    params = back.uns["both"]["params"]
+    assert tl.uspec(back, key_added="again", **params, copy=True).obs["again"].tolist() == found.tolist()
+    backed = anndata.read_h5ad(tmp_path / "a.h5ad", backed="r")
+    options = {"restrict_to": ("type", ["T"]), "use_rep": "X", "key_added": "x"}
+    tl.uspec(backed, 2, **options)
+    tl.uspec(back, 2, **options)
+    assert backed.obs["x"].tolist() == back.obs["x"].tolist()
+    backed.file.close()
+
+
+def test_restrict_to_columns_of_numbers_and_missing_values():
+    adata, y, _ = grouped()
+    adata.obs["number"] = pandas.Series(y, index=adata.obs_names).replace(2, pandas.NA).astype("Int64")
+    adata.obsm["X_pca"][np.flatnonzero(y == 1)[0]] = np.nan
+    tl.uspec(adata, 2, restrict_to=("number", [1]), missing="drop")
+    found = adata.obs["uspec_R"]
+    assert found.cat.categories.tolist() == ["0", "1,0", "1,1"]
+    assert found.isna().sum() == (y == 2).sum() + 1
+    assert (found[y == 0] == "0").all()
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "restrict_to"),
+    [
+        (TypeError, r"restrict_to must be a column and a list of categories, as \('leiden', \['3'\]\)", "type"),
+        (TypeError, "restrict_to must be", ("type", "T")),
+        (TypeError, "restrict_to must be", ("type", 3)),
+        (TypeError, "restrict_to must be", (3, ["T"])),
+        (ValueError, "adata.obs has no 'leiden'. It has 'type', 'old'", ("leiden", ["3"])),
+        (ValueError, r"adata.obs\['type'\] has no category 'C'. It has 'B', 'T', 'NK'", ("type", ["B", "C"])),
+        (ValueError, "at least one category", ("type", [])),
+        (ValueError, r"adata.obs\['old'\] has a category 'B,0' already", ("old", ["B"])),
+        (ValueError, "n_samples=300 rows cannot form n_clusters=301", ("type", ["T"])),
+    ],
+)
+def test_mistakes_in_restrict_to_are_named_and_nothing_is_written(error, message, restrict_to):
+    adata, _, _ = grouped()
+    adata.obs["old"] = adata.obs["type"].cat.rename_categories({"T": "B,0"})
+    before = snapshot(adata)
+    with pytest.raises(error, match=message):
+        tl.uspec(adata, 301, restrict_to=restrict_to)
+    assert snapshot(adata) == before
+
+
+@pytest.mark.parametrize("form", ["array", "csr_matrix"])
+@BOTH
+def test_dask(function, kind, form):
+    da = pytest.importorskip("dask.array")
+    adata, _, _ = grouped()
+    X = adata.obsm["X_pca"]
+    whole = anndata.AnnData(scipy.sparse.csr_matrix(X) if form == "csr_matrix" else X, obs=adata.obs.copy())
+    lazy = anndata.AnnData(da.from_array(whole.X, chunks=(400, -1), asarray=False), obs=adata.obs.copy())
+    key = function.__name__
+    for each in (whole, lazy):
+        run(function, each, 4, use_rep="X")
+        run(function, each, 2, use_rep="X", restrict_to=("type", ["T"]))
+    assert whole.obs[key].tolist() == lazy.obs[key].tolist()
+    assert whole.obs[f"{key}_R"].tolist() == lazy.obs[f"{key}_R"].tolist()
+    np.testing.assert_allclose(lazy.obsm[f"X_{key}"], whole.obsm[f"X_{key}"], atol=1e-6)
+    assert isinstance(lazy.obsm[f"X_{key}"], np.ndarray)
+    assert isinstance(lazy.X, da.Array)  # still lazy
+    view = lazy[::2]
+    with pytest.warns(anndata.ImplicitModificationWarning):
+        run(function, view, 4, use_rep="X", key_added="half")
+    half = run(function, whole[::2], 4, use_rep="X", key_added="half", copy=True)
+    assert view.obs["half"].tolist() == half.obs["half"].tolist()
+
+
+def test_a_file_that_is_read_lazily(tmp_path):
+    pytest.importorskip("xarray")
+    adata, y, parts = grouped()
+    anndata.AnnData(adata.obsm["X_pca"], obs=adata.obs).write_h5ad(tmp_path / "a.h5ad")
+    lazy = anndata.experimental.read_lazy(tmp_path / "a.h5ad")
+    tl.uspec(lazy, 2, use_rep="X", restrict_to=("type", ["T"]))
+    assert same_partition(parts[y == 1], lazy.obs["uspec_R"].to_pandas()[y == 1])

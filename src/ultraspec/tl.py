@@ -10,15 +10,16 @@ import numbers
 import os
 import secrets
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse
+import numpy.typing as npt
 
 from ultraspec._estimator import fitted
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import open_anndata, spread
+from ultraspec.rows import Rows, SelectedRows, is_lazy, open_anndata, spread, spread_block, without_view
 from ultraspec.usenc import USENC
 from ultraspec.uspec import USPEC
 
@@ -29,10 +30,44 @@ NAMED_PARAMETERS = ("n_clusters", "random_state")  # parameters of the estimator
 WITHOUT_EFFECT = ("checkpoint", "n_jobs", "verbose")  # on the labels
 
 
+class Results(NamedTuple):
+    """Cluster of each row, the confidence in it if there is one, and the embedding."""
+
+    labels: npt.NDArray[np.int32]
+    confidence: npt.NDArray[np.float32] | None
+    embedding: npt.NDArray[np.float32]
+
+
+class Part(NamedTuple):
+    """Observations of some categories of a column of ``obs``."""
+
+    column: str
+    categories: list[str]
+    chosen: npt.NDArray[np.bool_]  #: whether each observation has one of the categories
+
+    def join(self, whole: Any, labels: npt.NDArray[np.int32], names: list[str]) -> Any:
+        """Return the column with the clusters of the part instead of its categories, in their place."""
+        whole = whole.astype("category")
+        prefix = "-".join(self.categories)
+        new = [f"{prefix},{name}" for name in names]
+        old = [str(category) for category in whole.cat.categories]
+        place = min(old.index(category) for category in self.categories)
+        rest = [name for name in old if name not in self.categories]
+        before = sum(name not in self.categories for name in old[:place])
+        categories = [*rest[:before], *new, *rest[before:]]
+        number = {name: code for code, name in enumerate(categories)}
+        of_old = np.array([*(number.get(name, -1) for name in old), -1])  # the last for missing values
+        codes = of_old[whole.cat.codes.to_numpy()]
+        of_new = np.array([*(number[name] for name in new), -1])
+        codes[self.chosen] = of_new[labels]
+        return _to_categorical(codes, categories)
+
+
 def uspec(
     adata: Any,
     n_clusters: int | Literal["auto"],
     *,
+    restrict_to: tuple[str, Any] | None = None,
     use_rep: str | None = "X_pca",
     key_added: str = "uspec",
     random_state: Any = 0,
@@ -50,8 +85,13 @@ def uspec(
     n_clusters : int or "auto"
         Number of clusters. "auto" takes the number at which graphs of disjoint halves of the rows agree most; one
         cluster means that no structure was found.
+    restrict_to : tuple of str and list of str, optional
+        Column of ``adata.obs`` and some of its categories, as in ``("leiden", ["3"])``: only their observations are
+        clustered, into "3,0", "3,1", ... The others keep their categories. The results have the key "uspec_R" then,
+        unless `key_added` is another.
     use_rep : str or None, default="X_pca"
-        Key of ``adata.obsm``. "X" and None mean ``adata.X``, which may be sparse.
+        Key of ``adata.obsm``. "X" and None mean ``adata.X``, which may be sparse, a Dask array, or in a file (backed
+        mode).
     key_added : str, default="uspec"
         Key of the results, see below. Existing results with this key are replaced.
     random_state : int, RandomState, Generator or None, default=0
@@ -67,7 +107,7 @@ def uspec(
         The copy if `copy` is True, else None. These results are written:
 
         ``.obs[key_added]``
-            Cluster of each observation, categorical: "0", "1", ...
+            Cluster of each observation, categorical: "0", the largest, "1", ...
         ``.obs[key_added + "_confidence"]``
             How far other graphs keep the observation with its cluster, float32. Low at the borders of clusters, and for
             clusters that other graphs do not find. Not written if `discretize` or `n_graphs` leave nothing to compare.
@@ -78,7 +118,8 @@ def uspec(
             ``"eigenvalues"`` of the graph; ``"sigma"``, the width of the affinity; with n_clusters="auto",
             ``"layers"``, the numbers of clusters that the data supports and their strengths, the best first.
 
-        ``.uns[key_added + "_colors"]`` is deleted if it has colours for another number of clusters.
+        ``.uns[key_added + "_colors"]`` is deleted if it has colours for another number of clusters. With `restrict_to`,
+        confidence and embedding of the other observations are NaN, and ``"n_clusters"`` counts the new clusters.
 
     See Also
     --------
@@ -106,13 +147,14 @@ def uspec(
     >>> int(adata.uns["auto"]["n_clusters"]), adata.uns["auto"]["params"]["n_representatives"]
     (3, 500)
     """
-    return _cluster(USPEC, adata, n_clusters, use_rep, key_added, random_state, copy, options)
+    return _cluster(USPEC, adata, n_clusters, restrict_to, use_rep, key_added, random_state, copy, options)
 
 
 def usenc(
     adata: Any,
     n_clusters: int | Literal["auto"],
     *,
+    restrict_to: tuple[str, Any] | None = None,
     use_rep: str | None = "X_pca",
     key_added: str = "usenc",
     random_state: Any = 0,
@@ -130,8 +172,13 @@ def usenc(
     n_clusters : int or "auto"
         Number of clusters. "auto" takes the number at which graphs of disjoint halves of the rows agree most; one
         cluster means that no structure was found.
+    restrict_to : tuple of str and list of str, optional
+        Column of ``adata.obs`` and some of its categories, as in ``("leiden", ["3"])``: only their observations are
+        clustered, into "3,0", "3,1", ... The others keep their categories. The results have the key "usenc_R" then,
+        unless `key_added` is another.
     use_rep : str or None, default="X_pca"
-        Key of ``adata.obsm``. "X" and None mean ``adata.X``, which may be sparse.
+        Key of ``adata.obsm``. "X" and None mean ``adata.X``, which may be sparse, a Dask array, or in a file (backed
+        mode).
     key_added : str, default="usenc"
         Key of the results, see below. Existing results with this key are replaced.
     random_state : int, RandomState, Generator or None, default=0
@@ -147,7 +194,7 @@ def usenc(
         The copy if `copy` is True, else None. These results are written:
 
         ``.obs[key_added]``
-            Cluster of each observation, categorical: "0", "1", ...
+            Cluster of each observation, categorical: "0", the largest, "1", ...
         ``.obs[key_added + "_confidence"]``
             How far other members keep the observation with its cluster, float32. Low at the borders of clusters, and
             for clusters that other members do not find.
@@ -158,7 +205,8 @@ def usenc(
             ``"eigenvalues"`` of the graph; with n_clusters="auto", ``"layers"``, the numbers of clusters that the data
             supports and their strengths, the best first.
 
-        ``.uns[key_added + "_colors"]`` is deleted if it has colours for another number of clusters.
+        ``.uns[key_added + "_colors"]`` is deleted if it has colours for another number of clusters. With `restrict_to`,
+        confidence and embedding of the other observations are NaN, and ``"n_clusters"`` counts the new clusters.
 
     See Also
     --------
@@ -178,7 +226,7 @@ def usenc(
     >>> sure.n_obs < adata.n_obs
     True
     """
-    return _cluster(USENC, adata, n_clusters, use_rep, key_added, random_state, copy, options)
+    return _cluster(USENC, adata, n_clusters, restrict_to, use_rep, key_added, random_state, copy, options)
 
 
 def write_obs(
@@ -298,6 +346,7 @@ def _cluster(
     kind: type[USPEC | USENC],
     adata: Any,
     n_clusters: int | Literal["auto"],
+    restrict_to: Any,
     use_rep: str | None,
     key_added: str,
     random_state: Any,
@@ -307,6 +356,9 @@ def _cluster(
     """Cluster an AnnData; nothing is written before all is checked and computed."""
     _check_target(adata, key_added, copy)
     _check_options(kind, options)
+    part = None if restrict_to is None else _find_part(adata, restrict_to)
+    if part is not None and key_added == kind.__name__.lower():
+        key_added += "_R"  # as in scanpy: the whole is not replaced
     X = _read_representation(adata, use_rep)
     if f"X_{key_added}" == use_rep:
         raise ValueError(
@@ -318,14 +370,19 @@ def _cluster(
         for name, value in options.items()
     }
     model = kind(n_clusters, random_state=random_state, **given)
+    if part is not None:
+        X = _select(X, part.chosen)
     try:
         model.fit(X)
     except (TypeError, ValueError) as error:
         error.add_note("X is adata.X here." if use_rep in MEANS_X else f"X is adata.obsm[{use_rep!r}] here.")
         raise
     params = {"use_rep": "X" if use_rep in MEANS_X else use_rep, **_params_to_store(model)}
+    if part is not None:
+        params["restrict_to"] = {part.column: part.categories}
+    found = _read_results(model, X)
     target = adata.copy() if copy else adata
-    _write(target, key_added, model, params)
+    _write(target, key_added, model, found, part, params)
     return target if copy else None
 
 
@@ -352,6 +409,40 @@ def _check_options(kind: type[USPEC | USENC], options: dict[str, Any]) -> None:
         )
 
 
+def _find_part(adata: Any, restrict_to: Any) -> Part:
+    """Return the observations that `restrict_to` names; raise ValueError or TypeError if there are none."""
+    if isinstance(restrict_to, Mapping) and len(restrict_to) == 1:  # as it is stored
+        restrict_to = next(iter(restrict_to.items()))
+    is_pair = isinstance(restrict_to, (tuple, list)) and len(restrict_to) == 2 and isinstance(restrict_to[0], str)
+    if not is_pair or isinstance(restrict_to[1], str) or not np.iterable(restrict_to[1]):
+        raise TypeError(
+            f"restrict_to must be a column and a list of categories, as ('leiden', ['3']), got {restrict_to!r}."
+        )
+    column, wanted = restrict_to[0], [str(category) for category in restrict_to[1]]
+    if column not in adata.obs:
+        raise ValueError(f"restrict_to: adata.obs has no {column!r}. It has {', '.join(map(repr, adata.obs))}.")
+    if not wanted:
+        raise ValueError("restrict_to needs at least one category.")
+    values = _read_column(adata, column)
+    known = values.cat.categories if hasattr(values, "cat") else values.dropna().unique()
+    names = [str(category) for category in known]
+    unknown = [category for category in wanted if category not in names]
+    if unknown:
+        shown = ", ".join([*map(repr, names[:10]), *(["..."] if len(names) > 10 else [])])
+        raise ValueError(f"restrict_to: adata.obs[{column!r}] has no category {unknown[0]!r}. It has {shown}.")
+    prefix = "-".join(wanted) + ","
+    taken = [name for name in names if name.startswith(prefix) and name[len(prefix) :].isdigit()]
+    if taken:
+        raise ValueError(f"restrict_to: adata.obs[{column!r}] has a category {taken[0]!r} already. Rename it first.")
+    return Part(column, wanted, values.astype(str).isin(wanted).to_numpy())
+
+
+def _read_column(adata: Any, name: str) -> Any:
+    """Return a column of obs as a series of pandas; that of a file that is read lazily is an array of xarray."""
+    column = adata.obs[name]
+    return column.to_pandas() if hasattr(column, "to_pandas") else column
+
+
 def _read_representation(adata: Any, use_rep: str | None) -> Any:
     """Return the rows to cluster."""
     if use_rep is not None and not isinstance(use_rep, str):
@@ -362,7 +453,7 @@ def _read_representation(adata: Any, use_rep: str | None) -> Any:
         keys = ["X", *adata.obsm.keys()]
         advice = "Run scanpy.pp.pca(adata) first, or pass" if use_rep == "X_pca" else "Pass"
         raise ValueError(f"adata.obsm has no {use_rep!r}. {advice} use_rep=..., one of {keys}.")
-    return _unwrap(adata.obsm[use_rep])
+    return without_view(adata.obsm[use_rep])
 
 
 def _read_X(adata: Any) -> Any:
@@ -371,29 +462,41 @@ def _read_X(adata: Any) -> Any:
     X = adata.X
     if X is None:
         raise ValueError(f"adata.X is None. Pass use_rep=..., one of {list(adata.obsm.keys())}.")
-    return _unwrap(X)
+    return without_view(X)
 
 
-def _unwrap(rows: Any) -> Any:
-    """Return arrays and matrices without the subclasses that views of an AnnData have."""
-    if isinstance(rows, np.ndarray) and not isinstance(rows, np.memmap):
-        return rows.view(np.ndarray)
-    if scipy.sparse.issparse(rows) and rows.format == "csr":
-        kind = scipy.sparse.csr_array if isinstance(rows, scipy.sparse.sparray) else scipy.sparse.csr_matrix
-        return kind((rows.data, rows.indices, rows.indptr), shape=rows.shape)
-    return rows
+def _select(X: Any, chosen: npt.NDArray[np.bool_]) -> Any:
+    """Return some of the rows."""
+    if isinstance(X, Rows):
+        return SelectedRows(X, np.flatnonzero(chosen))
+    return X.loc[chosen] if hasattr(X, "loc") else X[np.flatnonzero(chosen)]
 
 
-def _write(adata: Any, key: str, model: USPEC | USENC, params: dict[str, Any]) -> None:
-    import pandas
+def _read_results(model: USPEC | USENC, X: Any) -> Results:
+    """Return what a model has found for the rows that it was fitted on, in memory."""
+    confidence = getattr(model, "confidence_", None)
+    if is_lazy(X):
+        import dask
 
+        return Results(*dask.compute(model.labels_, confidence, model.transform(X)))
     with ThreadEngine(model.n_jobs) as engine:
         # what `transform` returns for these rows, in less time: their edges or microclusters are known
         embedding = spread(fitted(model).embed_fitted_rows(engine), fitted(model).missing)
+    return Results(model.labels_, confidence, embedding)
+
+
+def _write(
+    adata: Any, key: str, model: USPEC | USENC, found: Results, part: Part | None, params: dict[str, Any]
+) -> None:
+    labels, confidence, embedding = found
     categories = [str(number) for number in range(model.n_clusters_)]
+    clusters = _to_categorical(labels, categories)
+    if part is not None:
+        clusters = part.join(_read_column(adata, part.column), labels, categories)
+        confidence = None if confidence is None else spread_block(confidence, part.chosen)
+        embedding = spread_block(embedding, part.chosen)
     facts = {"params": params, "n_clusters": int(model.n_clusters_), "eigenvalues": np.array(model.eigenvalues_)}
-    adata.obs[key] = pandas.Categorical.from_codes(model.labels_, categories)
-    confidence = getattr(model, "confidence_", None)
+    adata.obs[key] = clusters
     if confidence is not None:
         adata.obs[f"{key}_confidence"] = confidence
     elif f"{key}_confidence" in adata.obs:
@@ -405,8 +508,14 @@ def _write(adata: Any, key: str, model: USPEC | USENC, params: dict[str, Any]) -
     adata.obsm[f"X_{key}"] = embedding
     adata.uns[key] = facts
     colors = f"{key}_colors"
-    if colors in adata.uns and len(adata.uns[colors]) != len(categories):
+    if colors in adata.uns and len(adata.uns[colors]) != len(clusters.categories):
         del adata.uns[colors]
+
+
+def _to_categorical(codes: npt.NDArray[Any], categories: list[str]) -> Any:
+    import pandas
+
+    return pandas.Categorical.from_codes(codes, categories)
 
 
 def _params_to_store(model: USPEC | USENC) -> dict[str, Any]:

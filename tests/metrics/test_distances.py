@@ -50,6 +50,23 @@ def test_every_kind_of_rows_gives_the_same(tmp_path):
         assert score(rows, y, n_jobs=1) == score(rows, y, n_jobs=2)
 
 
+def test_dask():
+    da = pytest.importorskip("dask.array")
+    X, y = blobs(900, k=3)
+    lazy = da.from_array(X, chunks=(400, 2))
+    sparse = da.from_array(scipy.sparse.csr_matrix(X), chunks=(400, -1), asarray=False)
+    frame = pytest.importorskip("dask.dataframe").from_pandas(pandas.DataFrame(X).add_prefix("c"), npartitions=2)
+    for score in (silhouette, davies_bouldin):
+        for rows in (lazy, sparse, frame):
+            assert score(rows, y) == pytest.approx(score(X, y), rel=1e-6)
+    model = USPEC(3, random_state=0).fit(lazy)
+    assert model.score(lazy) == pytest.approx(silhouette(X, y), rel=1e-4)
+    assert silhouette(lazy, model.labels_) == pytest.approx(silhouette(X, y), rel=1e-6)
+    X[500, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN in column 1, row 500"):
+        silhouette(da.from_array(X, chunks=(400, 2)), y)
+
+
 def test_rows_without_a_cluster_are_left_out():
     X, y = blobs(300, k=3)
     noisy = np.concatenate([X, np.full((5, X.shape[1]), 1e3)])

@@ -88,3 +88,8 @@ def test_messages_in_other_notations():
     assert rows.NotFinite(float("nan"), 3, 7).message(Shell()).startswith("the table contains NaN in column 3, row 7.")
     assert str(EVERY[1]) == "n_clusters must be an integer >= 1 or 'auto', got 'many' (str)."
     assert EVERY[0].message(Shell()) == "--n_init must be an integer >= 1, got 0."
+
+
+def test_reports_of_libraries_become_one_line():
+    error = rows.UnreadableFile(PATH, "a Parquet file", "Bad type: \x0f\nPage header failed.\n")
+    assert str(error).endswith("of another format. Bad type: Page header failed.")

@@ -217,10 +217,10 @@ def test_datasets_are_not_read_ahead(tmp_path):
     """Parquet files of a dataset are by default buffered as a whole."""
     table = pyarrow.table({"a": np.random.default_rng(0).random(2**18), "b": np.zeros(2**18)})
     with pyarrow.parquet.ParquetWriter(tmp_path / "x.parquet", table.schema) as writer:
-        for _ in range(24):
+        for _ in range(48):
             writer.write_table(table)
     dataset = pyarrow.dataset.dataset(tmp_path / "x.parquet")
     before, most = pyarrow.total_allocated_bytes(), 0
     for _ in frames._stream(dataset):
         most = max(most, pyarrow.total_allocated_bytes() - before)
-    assert most < 2**25  # of 100 MB
+    assert most < 2**26  # of 200 MB; how far threads are ahead differs

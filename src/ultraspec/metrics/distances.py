@@ -16,7 +16,7 @@ from ultraspec.rows import Block, Rows, Span, check_finite
 NOISE = -1  # label of rows that belong to no cluster
 
 Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+Codes = NDArray[np.int32]
 
 
 def silhouette(X: Any, labels: ArrayLike, *, n_jobs: int | None = None) -> float:
@@ -28,7 +28,7 @@ def silhouette(X: Any, labels: ArrayLike, *, n_jobs: int | None = None) -> float
 
     Parameters
     ----------
-    X : array-like, sparse matrix, frame or Rows of shape (n_samples, n_features)
+    X : array-like, sparse matrix, frame, Dask collection or Rows of shape (n_samples, n_features)
         Rows, which are read twice, block by block.
     labels : array-like of shape (n_samples,)
         Clusters. Rows with the integer label -1 are left out.
@@ -75,7 +75,7 @@ def davies_bouldin(X: Any, labels: ArrayLike, *, n_jobs: int | None = None) -> f
 
     Parameters
     ----------
-    X : array-like, sparse matrix, frame or Rows of shape (n_samples, n_features)
+    X : array-like, sparse matrix, frame, Dask collection or Rows of shape (n_samples, n_features)
         Rows, which are read twice, block by block.
     labels : array-like of shape (n_samples,)
         Clusters. Rows with the integer label -1 are left out.
@@ -125,26 +125,26 @@ def _numbered(labels: ArrayLike, n_rows: int) -> Codes:
     clusters, numbers = np.unique(values[known], return_inverse=True)
     if len(clusters) < 2:
         raise ValueError(f"The score compares clusters and needs at least two, but labels have {len(clusters)}.")
-    codes = np.full(n_rows, NOISE, dtype=np.int64)
+    codes = np.full(n_rows, NOISE, dtype=np.int32)
     codes[known] = numbers
     return codes
 
 
 def _cluster_means(rows: Rows, codes: Codes, engine: ThreadEngine) -> tuple[Floats, Floats]:
     """Return the means (k, d) and sizes (k,) of the clusters; check that all values are finite."""
-    k = int(codes.max()) + 1
+    shape = int(codes.max()) + 1, rows.n_features
     names = rows.names
 
     def add(sums: Floats, block: Block, span: Span) -> None:
         check_finite(block, range(*span), names)
         own = codes[slice(*span)]
         known = np.flatnonzero(own >= 0)
-        members = scipy.sparse.csr_array((np.ones(len(known)), (own[known], known)), shape=(k, len(own)))
+        members = scipy.sparse.csr_array((np.ones(len(known)), (own[known], known)), shape=(shape[0], len(own)))
         values = block if scipy.sparse.issparse(block) else np.asarray(block, dtype=np.float64)
         product = members @ values
         sums += product.toarray() if scipy.sparse.issparse(product) else product
 
-    sums = engine.fold_rows(rows, lambda: np.zeros((k, rows.n_features)), add, np.add)
+    sums = engine.fold_rows(rows, lambda: np.zeros(shape), add, np.add)
     sizes = np.bincount(codes[codes >= 0]).astype(np.float64)
     return sums / sizes[:, None], sizes
 

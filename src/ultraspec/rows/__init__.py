@@ -8,7 +8,7 @@ so that sums over blocks are the same on any machine.
 `formats`. Errors about files and rows are in `errors`.
 """
 
-from ultraspec.rows.anndata_files import is_anndata, open_anndata
+from ultraspec.rows.anndata_files import is_anndata, open_anndata, without_view
 from ultraspec.rows.checks import (
     LEAST_IDS,
     check_finite,
@@ -16,7 +16,7 @@ from ultraspec.rows.checks import (
     check_numeric_frame,
     is_increasing,
 )
-from ultraspec.rows.complete import CompleteRows, has_missing, missing_of, spread, spread_block
+from ultraspec.rows.complete import CompleteRows, SelectedRows, has_missing, missing_of, spread, spread_block
 from ultraspec.rows.errors import (
     AmbiguousArray,
     AmbiguousColumn,
@@ -94,6 +94,7 @@ __all__ = [
     "Rows",
     "ScaledRows",
     "Scaling",
+    "SelectedRows",
     "Span",
     "SparseRows",
     "UnknownFormat",
@@ -133,4 +134,5 @@ __all__ = [
     "tensor_values",
     "to_canonical_csr",
     "watch_writing",
+    "without_view",
 ]

@@ -23,7 +23,7 @@ from ultraspec.rows.file_rows import FileRows, FileSource
 from ultraspec.rows.file_state import FileState
 from ultraspec.rows.hdf5 import ERRORS, Hdf5Rows, open_dataset
 from ultraspec.rows.in_memory import ArrayRows, SparseRows, small_blocks, to_canonical_csr
-from ultraspec.rows.interface import Block, Rows
+from ultraspec.rows.interface import Block, Rows, is_lazy
 from ultraspec.rows.raw_matrix import cut_runs
 
 KIND = "an .h5ad file"
@@ -235,7 +235,7 @@ def open_anndata(adata: Any, columns: Sequence[str | int] | None, array: str | N
             if getattr(adata.file, "_filemode", "r") != "r":
                 raise ValueError(f"{path} is open for writing. Open it with backed='r'.") from error
             raise
-    value = _matrices_of(adata)[name]
+    value = without_view(_matrices_of(adata)[name])
     names = None if name.startswith("obsm/") else [str(each) for each in adata.var_names]
     if name == "raw/X":
         names = [str(each) for each in adata.raw.var_names]
@@ -245,7 +245,7 @@ def open_anndata(adata: Any, columns: Sequence[str | int] | None, array: str | N
     if not chosen.is_all:
         value = value[:, chosen.numbers]
     rows: Rows
-    if type(value).__module__.partition(".")[0] == "dask":
+    if is_lazy(value):
         from ultraspec.rows.dask import open_dask
 
         rows = open_dask(value, count=True)
@@ -253,6 +253,22 @@ def open_anndata(adata: Any, columns: Sequence[str | int] | None, array: str | N
         rows = SparseRows(to_canonical_csr(value)) if hasattr(value, "tocsr") else ArrayRows(np.asarray(value))
     rows.names = chosen.names
     return rows
+
+
+def without_view(matrix: Any) -> Any:
+    """Return arrays and matrices, those of Dask too, without the subclasses that views of an AnnData have."""
+    if isinstance(matrix, np.ndarray) and not isinstance(matrix, np.memmap):
+        return matrix.view(np.ndarray)
+    if hasattr(matrix, "__dask_graph__") and not is_lazy(matrix):
+        import dask.array as da
+
+        return da.Array(matrix.dask, matrix.name, matrix.chunks, meta=matrix._meta)
+    if hasattr(matrix, "indptr") and matrix.format == "csr":
+        import scipy.sparse
+
+        kind = scipy.sparse.csr_array if isinstance(matrix, scipy.sparse.sparray) else scipy.sparse.csr_matrix
+        return kind((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    return matrix
 
 
 def _matrices_of(adata: Any) -> dict[str, Any]:

@@ -91,6 +91,44 @@ class CompleteRows(Rows):
         self.rows.close()
 
 
+class SelectedRows(Rows):
+    """Some rows of another source, by their numbers in increasing order.
+
+    Examples
+    --------
+    >>> from ultraspec.rows import ArrayRows
+    >>> rows = SelectedRows(ArrayRows(np.arange(5)[:, None]), np.array([1, 2, 4]))
+    >>> rows.read(1, 3).ravel(), rows.take(np.array([0, 2])).ravel()
+    (array([2, 4]), array([1, 4]))
+    """
+
+    def __init__(self, rows: Rows, numbers: npt.NDArray[np.int64]) -> None:
+        self.rows = rows
+        self.numbers = numbers
+        self.n_rows = len(numbers)
+        self.n_features = rows.n_features
+        self.sparse = rows.sparse
+        self.names = rows.names
+        self.in_memory = rows.in_memory
+
+    @property
+    def block_rows(self) -> int:
+        """Number of rows of a block."""
+        return small_blocks(self.n_rows, super().block_rows) if self.sparse else super().block_rows
+
+    def read(self, start: int, stop: int) -> Block:
+        """Return rows ``start .. stop`` of those that are selected."""
+        return self.rows.take(self.numbers[start:stop])
+
+    def take(self, indices: npt.NDArray[np.int64]) -> Block:
+        """Return the selected rows at `indices`."""
+        return self.rows.take(self.numbers[indices])
+
+    def close(self) -> None:
+        """Close the source."""
+        self.rows.close()
+
+
 def missing_of(rows: Rows | None) -> npt.NDArray[np.int64] | None:
     """Return the numbers of the rows that a source leaves out; None if it leaves out none."""
     while isinstance(rows, RowView):

@@ -59,9 +59,9 @@ class UnreadableFile(InvalidData):
     reason: str  #: what the library reported
 
     def _problem(self, notation: Notation) -> str:
+        reason = " ".join("".join(letter if letter.isprintable() else " " for letter in self.reason).split())
         return (
-            f"{self.path} cannot be read as {self.kind}; it may be damaged, incomplete or of another format. "
-            f"{self.reason}"
+            f"{self.path} cannot be read as {self.kind}; it may be damaged, incomplete or of another format. {reason}"
         )
 
 
