@@ -13,11 +13,10 @@ from tests.helpers.common import blobs, documents
 from ultraspec import USENC, USPEC, datasets, open_rows
 from ultraspec._estimator import fitted
 from ultraspec.figures.columns import TextTerms, read_columns
-from ultraspec.figures.cuts import best_match
 from ultraspec.figures.explore import explore, telling_features
 from ultraspec.figures.labeled_rows import open_labeled_rows
 from ultraspec.figures.trust import has_structure
-from ultraspec.spectral.stability import correct_for_size
+from ultraspec.spectral.stability import best_match, correct_for_size
 
 
 @pytest.fixture(scope="module")

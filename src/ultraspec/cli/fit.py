@@ -91,7 +91,7 @@ def fit_rows(model: Any, rows: Rows, scale: str, screen: Screen, weights: Rows |
             complete = drop_missing(rows, model.n_jobs) if model.missing == "drop" else rows
             rows = ScaledRows(rows, measure_scaling(complete, engine))
     with report_to(screen.reporter(type(model).__name__)):
-        model.fit(rows, sample_weight=weights)
+        model.fit(rows, **({} if weights is None else {"sample_weight": weights}))
 
 
 def write_outputs(
