@@ -237,7 +237,7 @@ def documents_table() -> str:
     }
     text = f"| documents | method | CPU time | clusters | AMI | topics found, of 200 | left out |\n|{'---|' * 7}\n"
     runs = fetch("documents")["runs"]
-    for size in ("-20k", ""):
+    for size in ("-10k", "-20k", ""):
         for method, title in titles.items():
             if run := runs.get(f"{method}{size}"):
                 values = f"{run['n_clusters']} | {run['ami']:.2f} | {run['found']} | {100 * run['left_out']:.0f} %"
