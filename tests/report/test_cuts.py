@@ -236,6 +236,66 @@ def test_the_wrong_number_of_clusters_is_noticed_and_the_right_one_suggested(bro
         assert metrics.ari(visit.run("Array.from(current.labels)"), y) > 0.9
 
 
+def test_heading_and_figures_follow_the_slider(browser, pages, cuts):
+    shown = "[...document.querySelectorAll('[data-fact] dd:not(.sub)')].map((value) => value.textContent)"
+    with Visit(browser, pages["circles"]) as visit:
+        first = visit.run(shown)
+        assert first[1] == "6"
+        slide(visit, 9)
+        sizes = np.bincount(cuts[9]) / 6000
+        assert visit.run(shown)[1:4] == ["9", f"{100 * sizes.max():.1f} %", f"{100 * sizes.min():.1f} %"]
+        assert visit.page.locator("h1").inner_text() == visit.page.title() == "9 clusters in 6,000 rows"
+        assert "6 were fitted" in visit.page.locator("[data-fact=Clusters]").inner_text()
+        visit.page.locator("#back").click()
+        assert visit.run(shown) == first
+        assert visit.run("document.activeElement.id") == "n-clusters"
+
+
+def test_the_first_note_counts_the_verdicts_of_the_table(browser, pages, circles):
+    y = circles[2]
+    ring = np.bincount(y).argmax()
+    with Visit(browser, pages["circles"]) as visit:
+        best, *others = visit.run("data.suggested.map((each) => each.k)")
+        for k in (6, *others):
+            slide(visit, k)
+            wait(visit, f"document.querySelectorAll('#verdicts tr').length === {k}")
+            rows = visit.page.locator("#verdicts tr").all_inner_texts()
+            note = visit.page.locator("#verdict").inner_text()
+            said = {"Real:": r"are clearly real", " in one:": r"probably hold", " a part of": r"are parts of larger"}
+            for sentence, words in said.items():
+                n = sum(sentence in row for row in rows)
+                match = re.search(rf"(\d+) {words}", note)
+                assert n != 1  # the words are those of several
+                assert n == (int(match[1]) if match else 0), note
+            figures = visit.page.locator("#verdicts td:nth-child(3)").all_inner_texts()
+            labels = np.array(visit.run("Array.from(current.labels)"))
+            for code, row in enumerate(rows):
+                if "Real:" not in row:
+                    continue
+                assert float(figures[code]) >= 0.85  # the figure that the verdict rests on
+                mine = labels == code
+                if np.bincount(y[mine]).argmax() == ring:
+                    assert mine.sum() > 0.8 * (y == ring).sum()  # arcs of the large ring are parts
+            is_weak = visit.page.locator("#verdicts tr.warning").count() > 0 and k in others
+            assert visit.page.locator(f".chip.weak[data-suggested='{k}']").count() == is_weak
+        assert visit.page.locator(f".chip.weak[data-suggested='{best}']").count() == 0
+
+
+def test_branches_are_changed_by_keyboard_whatever_the_cut(browser, pages):
+    with Visit(browser, pages["circles"]) as visit:
+        visit.page.locator("#choose summary").click()
+        k = visit.run("data.cuts.ks.find((k, at) => data.cuts.names[at] !== tree.name)")
+        slide(visit, k)
+        wait(visit, "!document.getElementById('branches-hint').hidden")
+        assert visit.page.locator("#branches li").count() == k
+        visit.page.locator("#branches button[data-unfold]:not([disabled])").first.focus()
+        for n in (k + 1, k + 2):
+            visit.page.keyboard.press("Enter")
+            wait(visit, f"document.querySelectorAll('#branches li').length === {n}")
+            assert re.match(r"(Split|Fold) cluster \d+", visit.run("document.activeElement.getAttribute('aria-label')"))
+        assert visit.troubles == []
+
+
 def test_rows_without_structure_are_called_so(browser, monkeypatch, tmp_path):
     monkeypatch.setattr(figure_cuts, "MOST_CLUSTERS", 12)
     X = np.random.default_rng(0).normal(size=(1200, 3))
@@ -460,6 +520,37 @@ def test_a_lasso_selects_rows(browser, pages, circles, kind, tmp_path):
         assert visit.troubles == []
 
 
+def test_selected_rows_have_the_columns_that_describe_them(browser, pages, table, tmp_path):
+    _, X, describe, _ = table
+    with Visit(browser, pages["table"]) as visit:
+        visit.run("selectPolygon([[0, 0], [1e-6, 0], [0, 1e-6]])")
+        assert visit.page.locator("#selection-title").inner_text() == "No rows selected"
+        assert visit.page.locator("#selection-csv").is_hidden()
+        visit.page.locator("#map").focus()
+        visit.page.keyboard.press("Enter")
+        assert "country" in visit.page.locator("#selection-described").inner_text()
+        with visit.page.expect_download() as download:
+            visit.page.locator("#selection-csv").click()
+        download.value.save_as(tmp_path / "rows.csv")
+        found = pandas.read_csv(tmp_path / "rows.csv").set_index("row")
+        assert len(found) > 0.9 * len(X)
+        for name in ("country", "note"):
+            expected = describe[name][found.index].str.replace("=1+1", "'=1+1")
+            assert found[name].tolist() == expected.tolist()
+
+
+def test_columns_that_were_not_clustered_are_marked(browser, pages, table):
+    mark = "not used for clustering"
+    with Visit(browser, pages["table"]) as visit:
+        for place in ("#heat thead th", "#examples thead th", "#color-by option"):
+            for text in visit.page.locator(place).all_inner_texts():
+                assert (mark in text) == (text.split("\n")[0].split(" (")[0] in table[2].columns or "</scr" in text), (
+                    text
+                )
+        assert mark in visit.page.locator("[data-card='0'] [data-feature=visits]").inner_text()
+        assert mark not in visit.page.locator("[data-card='0'] [data-feature=age]").inner_text()
+
+
 def test_formulas_are_not_written_to_csv(browser, pages):
     with Visit(browser, pages["table"]) as visit:
         cells = ["=1+1", "@x", "-2.5", "-x", 'a"b', "a,b", "+3"]
@@ -580,6 +671,7 @@ def test_the_page_fits_whatever_the_cut(browser, pages, width):
                 slide(visit, k)
                 visit.page.wait_for_timeout(300)
                 assert visit.run("document.documentElement.scrollWidth <= innerWidth"), (kind, k)
+                assert visit.page.locator("#choice-text").is_visible()
             boxes = visit.run("mapArea.names")
             for i, (x, y, w, h, _) in enumerate(boxes):
                 for a, b, c, d, _ in boxes[:i]:

@@ -117,8 +117,10 @@ class Exploration:
         Their units.
     profile : Profile
         Columns of all rows.
+    columns : list of Column
+        Columns that describe the rows.
     example_names : list of str
-        Names of the columns of examples.
+        Names of the columns of examples: first those that describe the rows.
     examples : list of Example
         Rows that stand for clusters, or stand out.
     example_block : LabeledBlock
@@ -147,6 +149,7 @@ class Exploration:
     value_columns: list[int]
     units: Integers
     profile: Profile
+    columns: list[Column]
     example_names: list[str]
     examples: list[Example]
     example_block: LabeledBlock
@@ -271,6 +274,7 @@ def _explore(rows: LabeledRows, compare: Mapping[str, Any], describe: Any) -> Ex
         stored,
         units,
         profile,
+        columns,
         example_names,
         examples,
         example_block,

@@ -61,6 +61,7 @@ def render(
     gap = eigengap(model)
     n_clusters = len(figures.cluster_names)
     data = script_data(found, gap, model, model_key(model))
+    data["titled"] = title is not None
     ks = data["cuts"]["ks"]
     notes = diagnose(model, figures, gap, judged=found.null is not None)
     if not data["structure"]:  # the page says so: good news about sizes would contradict it
@@ -149,7 +150,7 @@ def facts(model: Any, figures: FigureData, gap: Eigengap) -> list[tuple[str, str
     levels = figures.counts.levels
     if levels is not None:
         mean = levels.sum(axis=0) @ np.linspace(0, 1, levels.shape[1]) / n
-        listed.append(("Confidence", f"{mean:.2f}", "mean over rows"))
+        listed.append(("Confidence", f"{mean:.2f}", "mean over rows, as fitted"))
     profile = phases(model)
     if profile:
         total = sum(phase.seconds for phase in profile)
@@ -207,7 +208,7 @@ def trust_text(found: Exploration) -> str:
         "Stability is the part of a cluster that graphs built from other rows and other representatives find again: "
         "the mean Jaccard index with the most similar cluster. A cluster counts as real from 0.85 on, if it is clearly "
         "more stable than parts of data without clusters, and neither a part nor a union of clusters that stand out "
-        "more."
+        "more. If the number of clusters that stands out most has the same cluster, the higher stability counts."
     )
 
 

@@ -26,6 +26,9 @@ from ultraspec.figures.trust import has_structure
 MOST_ENTRIES = 400_000  # of a raster by unit; finer ones are coarsened
 MOST_LABEL_ENTRIES = 120_000  # of a raster by label
 MOST_TOUCHING = 20_000  # pairs of units
+MOST_LETTERS = 600_000  # of texts of the rows that are drawn
+SHORTEST_TEXT, LONGEST_TEXT = 20, 160  # letters of a text that is kept
+MOST_CODES = 750_000  # categories of the rows that are drawn
 
 # outlines of the markers as SVG paths
 MARKER_PATHS = {
@@ -234,7 +237,24 @@ def _drawn(found: Exploration, xy: Floats, frame: Frame) -> dict[str, Any]:
         "odd": pack(np.rint(np.clip(found.scores * 24, 0, 255)).astype(np.uint8)),
         "confidence": None if sure is None else pack(_to_bytes(sure)),
         "columns": columns,
+        "described": _described(found),
     }
+
+
+def _described(found: Exploration) -> list[dict[str, Any]]:
+    """Return the categories and texts that describe the rows that are drawn; the first ones, if there are too many."""
+    n = max(len(found.drawn), 1)
+    categories = [column for column in found.columns if column.kind == "category"][: MOST_CODES // n]
+    texts = [column for column in found.columns if column.kind == "text"]
+    length = int(np.clip(MOST_LETTERS // (n * max(len(texts), 1)), SHORTEST_TEXT, LONGEST_TEXT))
+    texts = texts[: MOST_LETTERS // (n * length)]
+    listed: list[dict[str, Any]] = []
+    for column in categories:
+        assert column.codes is not None
+        codes = column.codes[found.drawn].astype(np.uint8)  # -1 becomes 255: missing
+        listed.append({"name": column.name, "categories": list(column.categories), "codes": pack(codes)})
+    drawn = found.drawn.tolist()
+    return listed + [{"name": each.name, "texts": [each.show(row)[:length] for row in drawn]} for each in texts]
 
 
 def _raster(raster: Raster, n: int, frame: Frame, most: int) -> dict[str, Any]:
@@ -332,6 +352,7 @@ def _examples(found: Exploration) -> dict[str, Any]:
         units = units_of(found.table, block)
     return {
         "names": found.example_names,
+        "described": len(found.columns),
         "rows": [example.row for example in found.examples],
         "kinds": [example.kinds for example in found.examples],
         "values": [example.values for example in found.examples],

@@ -98,6 +98,7 @@ drawn.outside = new Uint8Array(drawn.n);
 for (const i of unpack(Uint32Array, data.drawn.outside)) drawn.outside[i] = 1;
 drawn.confidence = data.drawn.confidence && unpackBytes(data.drawn.confidence);
 drawn.columns = data.drawn.columns.map((column) => ({ ...column, codes: unpack(Uint16Array, column.values) }));
+drawn.described = (data.drawn.described || []).map((column) => ({ ...column, codes: column.codes && unpackBytes(column.codes) }));
 for (const labeling of data.labelings) labeling.codes = unpack(Uint16Array, labeling.codes);
 const tree = data.tree && { ...data.tree, leaf: unpackBytes(data.tree.leaf), patterns: unpackBytes(data.tree.patterns) };
 if (tree) {

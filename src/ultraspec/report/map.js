@@ -435,6 +435,7 @@ function selectPolygon(polygon) {
     }
   }
   setSelected(n ? chosen : null);
+  if (!n) showNothingSelected();
 }
 function setSelected(chosen) {
   state.selected = chosen;

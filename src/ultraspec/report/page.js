@@ -42,10 +42,14 @@ function select(code) { // show one cluster alone, or all again
   if (focused !== null) document.querySelector(`.key[data-code="${focused}"]`)?.focus();
 }
 
-$("only").lastElementChild.addEventListener("click", () => select(state.only));
+$("only").lastElementChild.addEventListener("click", () => {
+  const code = state.only;
+  select(code);
+  document.querySelector(`.key[data-code="${code}"]`)?.focus({ preventScroll: true }); // the button hides
+});
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
-  if (state.selected || lasso) setSelected(null);
+  if (state.selected || lasso || !$("selection").hidden) setSelected(null);
   else if (state.only !== null) select(state.only);
 });
 root.addEventListener("themechange", drawAll);
@@ -79,6 +83,7 @@ $("graph").addEventListener("click", (event) => {
   if (found) select(found[0]);
   else if (state.only !== null) select(state.only);
 });
+markWeakChips();
 shareColors();
 listenToChoice();
 listenToMap();

@@ -7,6 +7,9 @@ for (const text of profile.terms) text.counts = unpack(Uint32Array, text.counts)
 const examples = { ...data.examples, ...unpackEdges(data.examples) };
 const pairs = { a: unpack(Uint16Array, data.touching.a), b: unpack(Uint16Array, data.touching.b), sums: unpack(Float32Array, data.touching.sums) };
 const MOST_LISTED = 60;
+const NOT_CLUSTERED = "not used for clustering";
+const extra = (isExtra) => (isExtra ? make("small", { class: "extra" }, NOT_CLUSTERED) : null); // the mark of a column that only describes rows
+const isExtraColumn = (j) => j >= profile.features; // features come first
 const unitRows = new Uint32Array(nUnits); // drawn rows of each unit
 for (const unit of drawn.unit) unitRows[unit]++;
 
@@ -125,15 +128,15 @@ function showFeatures() {
       const middle = 50 + clamp(mean, -2.5, 2.5) * 20, reach = clamp(spread, 0.02, 2.5) * 20;
       const [low, high] = [0.1, 0.9].map((share) => formatValue(quantileOf(found, code, j, share)));
       return make("li", { "data-feature": profile.names[j], title: `mean ${formatValue(rawMean(j, mean))}, in all rows ${formatValue(profile.total.mean[j])}; 10 % to 90 %: ${low} to ${high}` },
-        make("span", { class: "feature" }, profile.names[j]),
+        make("span", { class: "feature" }, profile.names[j], extra(isExtraColumn(j))),
         direction(mean),
         make("span", { class: "value" }, formatValue(rawMean(j, mean))),
         make("span", { class: "strip", "aria-hidden": "true" }, make("i", { class: "axis" }), make("i", { class: "reach", style: `left:${clamp(middle - reach, 0, 100)}%;width:${clamp(Math.min(2 * reach, 100 - (middle - reach)), 0, 100)}%;background:${colorOf(code)}` }), make("i", { class: "middle", style: `left:${middle}%` })));
     });
     const more = [];
     const categories = categoryFacts(current.groups, k, code).slice(0, 3);
-    if (categories.length) more.push(make("p", { class: "facts-line" }, ...categories.flatMap((fact, i) => [i ? " · " : "", make("b", {}, shorten(fact.name, 40)), ` ${formatShare(fact.share)} (${shorten(fact.column, 24)}; all rows ${formatShare(fact.usual)})`])));
-    for (const text of termFacts(current.groups, code)) if (text.terms.length) more.push(make("p", { class: "facts-line" }, `${shorten(text.column, 24)}: `, make("b", {}, text.terms.map((each) => each.term).join(", "))));
+    if (categories.length) more.push(make("p", { class: "facts-line" }, ...categories.flatMap((fact, i) => [i ? " · " : "", make("b", {}, shorten(fact.name, 40)), ` ${formatShare(fact.share)} (${shorten(fact.column, 24)}; all rows ${formatShare(fact.usual)})`]), extra(true)));
+    for (const text of termFacts(current.groups, code)) if (text.terms.length) more.push(make("p", { class: "facts-line" }, `${shorten(text.column, 24)}: `, make("b", {}, text.terms.map((each) => each.term).join(", ")), extra(true)));
     return make("article", { class: "cluster-card", "data-card": code },
       make("h3", {}, marker(code), ` ${nameOf(code)}`, make("small", {}, ` ${formatRows(current.sizes[code])}`)), make("ol", { class: "telling" }, rows), ...more);
   }));
@@ -146,7 +149,7 @@ function drawHeatMap(found, k) { // standardised means: a table, so that it can 
   const scale = scaleColors("diverging", 3);
   const linear = (v) => (v <= 10 ? v / 3294 : ((v / 255 + 0.055) / 1.055) ** 2.4);
   const shade = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
-  const head = make("tr", {}, make("th", { scope: "col" }, "Cluster"), columns.map((j) => make("th", { scope: "col", title: profile.names[j] }, make("span", {}, shorten(profile.names[j], 18)))));
+  const head = make("tr", {}, make("th", { scope: "col" }, "Cluster"), columns.map((j) => make("th", { scope: "col", title: profile.names[j] }, make("span", {}, shorten(profile.names[j], 18)), extra(isExtraColumn(j)))));
   const body = Array.from({ length: Math.min(k, MOST_LISTED) }, (_, code) => make("tr", { class: state.only === code ? "chosen" : "" },
     make("th", { scope: "row" }, marker(code), " " + shorten(current.names[code], 14)),
     columns.map((j) => {
@@ -182,7 +185,7 @@ function showExamples() {
     }
   }
   $("examples").replaceChildren(
-    make("thead", {}, make("tr", {}, ["Cluster", "", "Row"].map((text) => make("th", { scope: "col" }, text)), columns.map((j) => make("th", { scope: "col", title: examples.names[j] }, shorten(examples.names[j], 18))))),
+    make("thead", {}, make("tr", {}, ["Cluster", "", "Row"].map((text) => make("th", { scope: "col" }, text)), columns.map((j) => make("th", { scope: "col", title: examples.names[j] }, shorten(examples.names[j], 18), extra(j < examples.described))))),
     make("tbody", {}, rows));
   $("examples-hint").textContent = current.sizes.length > 12 && state.only === null ? "The twelve largest clusters. Select a cluster to see its rows." : "";
 }
@@ -197,7 +200,8 @@ function nullAt(name, k) {
 }
 const REAL = 0.85, CORE = 0.6; // least stability
 // The cluster beside the cut into the number that stands out most: the cluster there that is the same, if there is one, the
-// parts that it is divided into, and whether it is a part itself.
+// parts that it is divided into, and whether it is a part itself: a number that stands out less may divide a cluster, but then
+// nearly all of what it is divided into must be stable.
 function besideBest(code) {
   const [best] = data.suggested;
   const k = current.sizes.length;
@@ -209,39 +213,55 @@ function besideBest(code) {
       common[current.groups[unit] * best.k + cutGroups[first + unit]] += unitRows[unit];
       totals[cutGroups[first + unit]] += unitRows[unit];
     }
-    besideBest.cache = { groups: current.groups, common, totals };
+    const stable = new Float64Array(best.k); // rows in stable clusters, by the cluster that most of their rows are in there
+    for (let each = 0; each < k; each++) {
+      const rows = Array.from(common.subarray(each * best.k, (each + 1) * best.k));
+      if (current.stability && current.stability[each] >= REAL && isBeyondChance(current.stability[each], each, k)) stable[rows.indexOf(Math.max(...rows))] += sum(rows);
+    }
+    besideBest.cache = { groups: current.groups, common, totals, stable };
   }
   const mine = Array.from(besideBest.cache.common.subarray(code * best.k, (code + 1) * best.k));
   const all = sum(mine), most = Math.max(...mine);
-  const whole = besideBest.cache.totals[mine.indexOf(most)];
+  const at = mine.indexOf(most), whole = besideBest.cache.totals[at];
   const isSmaller = most > 0.9 * all && all < 0.8 * whole;
-  return { same: most > 0.85 * (all + whole - most) ? mine.indexOf(most) : null, parts: best.k > k ? mine.filter((rows) => rows > 0.1 * all).length : 1, isPart: isSmaller && strengthAt(k) < 0.5 * best.strength };
+  const isWeak = strengthAt(k) < 0.5 * best.strength || besideBest.cache.stable[at] < 0.9 * whole;
+  return { same: most > 0.85 * (all + whole - most) ? at : null, parts: best.k > k ? mine.filter((rows) => rows > 0.1 * all).length : 1, isPart: isSmaller && isWeak };
 }
-function clusterVerdict(code) { // [kind of note, sentence, kind of cluster]
+function isBeyondChance(stability, code, k) { // clearly more stable than parts of rows without structure, for its size
+  const share = current.sizes[code] / data.rows, usual = nullAt("level", k);
+  return usual === null || clamp((stability - share) / Math.max(1 - share, 1e-9), 0, 1) > usual + 0.25 * (1 - usual);
+}
+function clusterVerdict(code) { // [kind of note, sentence, kind of cluster], and the stability that it rests on
+  const basis = verdictBasis(code);
+  return [...judgeCluster(code, basis), basis.stability];
+}
+function verdictBasis(code) {
+  const beside = besideBest(code);
+  const stability = current.stability[code], k = current.sizes.length, best = data.suggested[0]?.k;
+  const there = beside.same === null ? 0 : data.cuts.stability[nearestCut(best)][beside.same];
+  if (!(there > stability)) return { ...beside, stability, k, where: "" };
+  const here = Math.round(100 * stability), differs = here !== Math.round(100 * there);
+  return { ...beside, stability: there, k: best, where: ` at ${best} clusters${differs ? ` (${here} % at ${k})` : ""}` }; // other clusters of this cut may be wrong
+}
+function judgeCluster(code, { parts, isPart, stability, k, where }) {
   const share = current.sizes[code] / data.rows;
-  const { same, parts, isPart } = besideBest(code);
   const best = data.suggested[0]?.k;
-  let stability = current.stability[code], k = current.sizes.length, where = "";
-  const there = same === null ? 0 : data.cuts.stability[nearestCut(best)][same];
-  if (there > stability) [stability, k, where] = [there, best, ` at ${best} clusters`]; // other clusters of this cut may be wrong
-  const corrected = clamp((stability - share) / Math.max(1 - share, 1e-9), 0, 1);
-  const usual = nullAt("level", k);
-  const isBeyondChance = usual === null || corrected > usual + 0.25 * (1 - usual);
+  const isFound = isBeyondChance(stability, code, k);
   const percent = `${Math.round(100 * stability)} %`;
   if (current.sizes[code] < 10 || share < 1e-3) return ["look", "Too few rows to judge: outliers or a fragment, unless you know better.", "tiny"];
   const [touch] = touching().filter(([a, b]) => a === code || b === code);
   const other = touch && touch[2] > 0.1 ? current.names[touch[0] === code ? touch[1] : touch[0]] : null;
   const border = other === null ? "" : ` It shares a border with cluster ${shorten(other, 20)}.`;
   if (!data.structure) return ["warning", `A part of a cloud without clusters: other graphs find ${percent} of it again.${border}`, "poor"];
-  if (stability >= REAL && isBeyondChance) {
+  if (stability >= REAL && isFound) {
     if (isPart) return ["look", `Stable, but a part of a larger cluster: other graphs find ${percent} of it again. At ${best} clusters, which stand out most, it is not separate.`, "part"];
     if (parts > 1) return ["look", `Stable, but probably ${parts} clusters in one: other graphs find ${percent} of it again. At ${best} clusters, which stand out most, it is divided into ${parts}.`, "union"];
     return ["good", `Real: independent graphs find ${percent} of it again${where}.`, "real"];
   }
-  if (parts > 1) return ["warning", `Probably ${parts} clusters in one: other graphs find ${percent} of it again, and at ${best} clusters it is divided into ${parts}.`, "poor"];
-  if (isPart) return ["warning", `Probably a part of a larger cluster: other graphs find ${percent} of it again, and at ${best} clusters, which stand out most, it is not separate.`, "poor"];
-  if (stability >= CORE && isBeyondChance) return ["look", `Its core is real, its border is not certain: other graphs find ${percent} of it again${where}.${border}`, "core"];
-  if (!isBeyondChance) return ["warning", `Not more than chance: other graphs find ${percent} of it again${where}, hardly more than of parts of a cloud without clusters.${border}`, "poor"];
+  if (parts > 1) return ["warning", `Probably ${parts} clusters in one: other graphs find ${percent} of it again, and at ${best} clusters it is divided into ${parts}.`, "union"];
+  if (isPart) return ["warning", `Probably a part of a larger cluster: other graphs find ${percent} of it again, and at ${best} clusters, which stand out most, it is not separate.`, "part"];
+  if (stability >= CORE && isFound) return ["look", `Its core is real, its border is not certain: other graphs find ${percent} of it again${where}.${border}`, "core"];
+  if (!isFound) return ["warning", `Not more than chance: other graphs find ${percent} of it again${where}, hardly more than of parts of a cloud without clusters.${border}`, "chance"];
   return ["warning", `Doubtful: other graphs find only ${percent} of it again${where}. It may be a part of another cluster, or several.${border}`, "poor"];
 }
 function wholeVerdict() {
@@ -252,21 +272,32 @@ function wholeVerdict() {
   const agreement = view.kind === "cut" ? data.cuts.agreement[view.at] : null, usual = nullAt("agreement", k);
   const because = agreement === null ? "" : ` Independent graphs agree with this cut by ${agreement.toFixed(2)} (adjusted Rand index)${usual === null ? "" : `; in data without structure it would be about ${usual.toFixed(2)}`}.`;
   if (!data.structure) return ["warning", `These rows look like one cloud without clusters: disjoint halves of the rows agree on no number of clusters.${because}`];
-  const kinds = current.sizes.map((_, code) => clusterVerdict(code)[2]);
-  const count = (kind) => kinds.filter((each) => each === kind).length;
-  const real = count("real"), poor = count("poor"), part = count("part");
+  const verdicts = current.sizes.map((_, code) => clusterVerdict(code));
+  const count = (kind) => verdicts.filter((each) => each[2] === kind).length;
+  const real = count("real"), poor = verdicts.filter((each) => each[0] === "warning").length;
   const better = best && best.k !== k ? `${best.k} clusters stand out more than ${k}: disjoint halves of the rows agree on them most. ` : "";
   if (best && best.strength < 0.1) return ["warning", `The structure is weak: even ${best.k} clusters, which stand out most, are found again hardly better than in random rows.${because}`];
   if (real === k) return ["good", `${k === 2 ? "Both" : `All ${k}`} clusters are real.${because}${better && best.strength > 1.1 * strengthAt(k) ? ` ${better}` : ""}`];
   const say = (n, one, many) => (n ? [`${n} ${n === 1 ? one : many}`] : []);
   const text = [
     real ? `${real} ${real === 1 ? "is" : "are"} clearly real` : "none is clearly real",
-    ...say(count("core"), "is real in its core", "are real in their cores"), ...say(count("union"), "holds several clusters", "hold several clusters each"),
-    ...say(part, "is a stable part of a larger cluster", "are stable parts of larger clusters"), ...say(count("tiny"), "is too small to judge", "are too small to judge"), ...say(poor, "is doubtful", "are doubtful"),
+    ...say(count("core"), "is real in its core", "are real in their cores"), ...say(count("union"), "probably holds several clusters", "probably hold several clusters each"),
+    ...say(count("part"), "is a part of a larger cluster", "are parts of larger clusters"), ...say(count("tiny"), "is too small to judge", "are too small to judge"),
+    ...say(count("poor"), "is doubtful", "are doubtful"), ...say(count("chance"), "is not more than chance", "are not more than chance"),
   ].join(", ");
   return [poor > k / 2 ? "warning" : real + count("core") === k ? "good" : "look", `${better}Of these ${k} clusters, ${text}.${because}`];
 }
 const strengthAt = (k) => (data.suggested.find((each) => each.k === k) || { strength: 0 }).strength;
+function markWeakChips() { // numbers that stand out, but have doubtful clusters
+  const shown = current;
+  for (const chip of document.querySelectorAll(".chip[data-suggested]:not(.best)")) {
+    current = resolve({ kind: "cut", at: nearestCut(Number(chip.dataset.suggested)) });
+    if (!current.stability || current.sizes.every((_, code) => clusterVerdict(code)[0] !== "warning")) continue;
+    chip.classList.add("weak");
+    chip.title = "Some of these clusters are doubtful";
+  }
+  current = shown;
+}
 function note([kind, text]) { // the first sentence is emphasised
   const first = /^.*?\.(?= |$)/.exec(text)[0];
   const signs = { warning: "!", look: "→", good: "✓" }, names = { warning: "Warning", look: "Note", good: "Good" };
@@ -278,10 +309,10 @@ function showVerdict() {
 function showTrust() {
   const listed = current.stability ? current.sizes.map((_, code) => code).slice(0, MOST_LISTED) : [];
   $("verdicts").replaceChildren(...listed.map((code) => {
-    const [kind, text] = clusterVerdict(code);
+    const [kind, text, , stability] = clusterVerdict(code);
     return make("tr", { class: kind, "data-verdict": code }, make("th", { scope: "row" }, marker(code), " " + shorten(current.names[code], 14)),
-      make("td", { class: "bar-cell" }, make("span", { class: "track" }, make("i", { style: `width:${100 * current.stability[code]}%;background:${colorOf(code)}` }))),
-      make("td", {}, current.stability[code].toFixed(2)), make("td", { class: "sentence" }, text));
+      make("td", { class: "bar-cell" }, make("span", { class: "track" }, make("i", { style: `width:${100 * stability}%;background:${colorOf(code)}` }))),
+      make("td", {}, stability.toFixed(2)), make("td", { class: "sentence" }, text));
   }));
   $("trust-table").hidden = !current.stability;
 }
@@ -360,6 +391,7 @@ function showTouching() {
 function showSelection() {
   const panel = $("selection");
   panel.hidden = !state.selected;
+  $("selection-csv").hidden = false;
   if (!state.selected) return;
   const chosen = [];
   for (let i = 0; i < drawn.n; i++) if (state.selected[i]) chosen.push(i);
@@ -379,7 +411,23 @@ function showSelection() {
     const mean = total / n;
     return { j: column.column, mean, score: (mean - profile.total.mean[column.column]) / profile.total.spread[column.column] };
   }).filter((each) => Number.isFinite(each.score)).sort((a, b) => Math.abs(b.score) - Math.abs(a.score)).slice(0, 6);
-  $("selection-profile").replaceChildren(...facts.map(({ j, mean, score }) => make("li", {}, make("span", { class: "feature" }, profile.names[j]), direction(score), make("span", { class: "value" }, formatValue(mean)))));
+  $("selection-profile").replaceChildren(...facts.map(({ j, mean, score }) => make("li", {}, make("span", { class: "feature" }, profile.names[j], extra(isExtraColumn(j))), direction(score), make("span", { class: "value" }, formatValue(mean)))));
+  $("selection-described").replaceChildren(...drawn.described.slice(0, 8).map((column) => make("p", { class: "facts-line" }, `${shorten(column.name, 24)}: `, make("b", {}, describeSelected(column, chosen)), extra(true))));
+}
+function describeSelected(column, chosen) { // the most frequent categories, or some of the texts
+  if (column.texts) return chosen.map((i) => column.texts[i]).filter(Boolean).slice(0, 2).map((text) => shorten(text, 80)).join(" · ") || "–";
+  const counts = new Map();
+  for (const i of chosen) if (column.codes[i] < 255) counts.set(column.codes[i], (counts.get(column.codes[i]) || 0) + 1);
+  const listed = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 3);
+  return listed.map(([code, n]) => `${shorten(column.categories[code], 40)} ${formatShare(n / chosen.length)}`).join(" · ") || "–";
+}
+function showNothingSelected() {
+  $("selection").hidden = false;
+  $("selection-title").textContent = "No rows selected";
+  $("selection-text").textContent = drawn.n < data.rows ? "The lasso holds none of the sample of rows." : "The lasso holds no rows.";
+  $("selection-profile").replaceChildren();
+  $("selection-described").replaceChildren();
+  $("selection-csv").hidden = true;
 }
 function csvCell(value) { // text that a spreadsheet would take for a formula gets a quote before it
   let text = String(value);
@@ -387,12 +435,12 @@ function csvCell(value) { // text that a spreadsheet would take for a formula ge
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 function selectionCsv() {
-  const head = ["row", "cluster", "share", ...drawn.columns.map((column) => profile.names[column.column])];
+  const head = ["row", "cluster", "share", ...drawn.columns.map((column) => profile.names[column.column]), ...drawn.described.map((column) => column.name)];
   const lines = [head.map(csvCell).join(",")];
   for (let i = 0; i < drawn.n; i++) {
     if (!state.selected[i]) continue;
     const values = drawn.columns.map((column) => { const value = valueOf(column, i); return Number.isNaN(value) ? "" : +value.toPrecision(6); });
-    lines.push([drawn.rows[i], current.names[current.labels[i]], (current.sure[i] / 255).toFixed(3), ...values].map(csvCell).join(","));
+    lines.push([drawn.rows[i], current.names[current.labels[i]], (current.sure[i] / 255).toFixed(3), ...values, ...drawn.described.map((column) => (column.texts ? column.texts[i] : column.categories[column.codes[i]] ?? ""))].map(csvCell).join(","));
   }
   return lines.join("\r\n") + "\r\n";
 }
@@ -516,15 +564,18 @@ function listenToPanels() {
   if (drawn.border.length) options.push(["sure", "certainty (share of the vote)"]);
   if (drawn.confidence) options.push(["confidence", "confidence of the ensemble"]);
   options.push(["odd", "distance from representatives"]);
-  drawn.columns.forEach((column, i) => options.push([String(i), profile.names[column.column]]));
-  color.append(...options.map(([value, title]) => make("option", { value }, shorten(title, 60))));
+  drawn.columns.forEach((column, i) => options.push([String(i), shorten(profile.names[column.column], 60) + (isExtraColumn(column.column) ? ` (${NOT_CLUSTERED})` : "")]));
+  color.append(...options.map(([value, title]) => make("option", { value }, title)));
   color.addEventListener("change", () => {
     state.color = color.value;
     showScale();
     drawMap();
   });
   $("selection-csv").addEventListener("click", () => download("selected-rows.csv", selectionCsv(), "text/csv"));
-  $("selection-clear").addEventListener("click", () => setSelected(null));
+  $("selection-clear").addEventListener("click", () => {
+    setSelected(null);
+    $("map").focus({ preventScroll: true }); // the button hides
+  });
 }
 function showScale() {
   const scale = $("scale");

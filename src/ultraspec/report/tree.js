@@ -13,9 +13,12 @@ function setView(view) {
   if (state.only !== null && (state.only >= current.sizes.length || before !== current.sizes.length)) state.only = null;
   update();
 }
+function shownNodes() { // the branches of a cut of one's own, or of the cut of the tree into as many clusters as are shown
+  const { kind, at, nodes } = state.view;
+  return kind === "nodes" ? nodes : tree.treeCut(Math.min(tree.L, data.cuts.ks[kind === "cut" ? at : data.cuts.own]));
+}
 function foldOrUnfold(node) { // fold a branch into one cluster, or split a cluster into its two branches
-  const k = state.view.kind === "nodes" ? null : state.view.kind === "cut" ? data.cuts.ks[state.view.at] : data.cuts.ks[data.cuts.own];
-  const nodes = new Set(state.view.kind === "nodes" ? state.view.nodes : tree.treeCut(k));
+  const nodes = new Set(shownNodes());
   if (nodes.has(node)) {
     if (node < tree.L) return;
     nodes.delete(node);
@@ -114,14 +117,32 @@ function leafCodes() { // the cluster that most units of each leaf are in
 function showBranches() { // the branches as buttons, for the keyboard and screen readers
   const list = $("branches");
   if (!tree || !list || !list.closest("details").open) return;
-  const nodes = (current.nodes || []).map((node, code) => [node, code]).filter(([node]) => node !== null);
+  let nodes = (current.nodes || []).map((node, code) => [node, code]).filter(([node]) => node !== null);
+  const areClusters = nodes.length > 0;
+  if (!areClusters) nodes = shownNodes().map((node) => [node, null]);
+  const hadFocus = list.contains(document.activeElement);
   list.replaceChildren(...nodes.slice(0, 60).map(([node, code]) => {
     const up = tree.parent[node];
-    return make("li", {}, marker(code), ` ${current.names[code]} `,
-      make("button", { type: "button", class: "small", disabled: node < tree.L, "data-unfold": node, onclick: () => foldOrUnfold(node) }, "Split"),
-      make("button", { type: "button", class: "small", disabled: up < 0, "data-fold": up, onclick: () => foldOrUnfold(up) }, "Fold with its neighbour"));
+    const rows = formatRows(sum(tree.below[node].map((leaf) => tree.rows[leaf])));
+    const name = areClusters ? `cluster ${current.names[code]}` : `the branch of about ${rows}`;
+    return make("li", { "data-branch": node }, areClusters ? marker(code) : null, areClusters ? ` ${current.names[code]} ` : `About ${rows} `,
+      make("button", { type: "button", class: "small", disabled: node < tree.L, "data-unfold": node, "aria-label": `Split ${name}`, onclick: () => changeBranch(node, node) }, "Split"),
+      make("button", { type: "button", class: "small", disabled: up < 0, "data-fold": up, "aria-label": `Fold ${name} with its neighbour`, onclick: () => changeBranch(up, node) }, "Fold with its neighbour"));
   }));
-  $("branches-hint").hidden = nodes.length > 0;
+  $("branches-hint").hidden = areClusters;
+  $("branches-hint").textContent = `The clusters that are shown are not branches of the tree. These are its own ${nodes.length}: split or fold one to start from them.`;
+  if (hadFocus) focusBranch();
+}
+let lastBranch = 0; // the branch whose button was pressed
+function changeBranch(node, pressed) {
+  lastBranch = pressed;
+  foldOrUnfold(node);
+}
+function focusBranch() { // the buttons were replaced: focus one of the branch that was pressed, or of what became of it
+  const mine = new Set(tree.below[lastBranch]);
+  const items = [...$("branches").children];
+  const item = items.find((each) => tree.below[Number(each.dataset.branch)].some((leaf) => mine.has(leaf))) || items[0];
+  (item?.querySelector("button:not(:disabled)") || $("branches").closest("details").querySelector("summary")).focus();
 }
 
 function pythonLine() {
@@ -165,6 +186,25 @@ function showChoice() {
   $("repeat-command").textContent = view.kind === "labeling" ? "" : "ultraspec predict MODEL DATA --cut cut.json -o labels.parquet";
   for (const button of document.querySelectorAll("[data-suggested]")) button.setAttribute("aria-pressed", String(isCut && Number(button.dataset.suggested) === data.cuts.ks[view.at]));
   $("back").hidden = isCut && view.at === data.cuts.own;
+  showFacts();
+}
+const heading = document.querySelector("h1");
+const remarkOf = (name) => document.querySelector(`[data-fact="${name}"] .sub`);
+const fittedRemark = remarkOf("Clusters").textContent;
+function showFacts() { // the heading and the numbers at the top are those of the clusters that are shown
+  const { view, sizes, names } = current;
+  const k = sizes.length, own = data.cuts.ks[data.cuts.own];
+  const isFirst = view.kind === (data.start === "labeling" ? "labeling" : "cut") && view.at === (data.start === "labeling" ? 0 : data.cuts.own);
+  if (!data.titled) heading.textContent = document.title = `${k.toLocaleString("en")} clusters in ${data.rows.toLocaleString("en")} rows`;
+  const show = (name, value, remark) => {
+    const [number, text] = document.querySelectorAll(`[data-fact="${name}"] dd`);
+    number.textContent = value;
+    text.textContent = remark;
+  };
+  show("Clusters", k, isFirst ? fittedRemark : view.kind === "labeling" ? "passed in" : `shown; ${own} were fitted`);
+  for (const [name, size] of [["Largest", Math.max(...sizes)], ["Smallest", Math.min(...sizes)]]) show(name, formatShare(size / data.rows), `cluster ${shorten(names[sizes.indexOf(size)], 20)}`);
+  $("notes-hint").hidden = isFirst || !$("notes-hint").nextElementSibling.children.length;
+  $("notes-hint").textContent = data.start === "labeling" ? "About the labels that were passed in:" : `About the ${own} clusters as fitted:`;
 }
 function listenToChoice() {
   $("branches")?.closest("details").addEventListener("toggle", showBranches);
@@ -175,6 +215,9 @@ function listenToChoice() {
   for (const button of document.querySelectorAll("[data-step]")) {
     button.addEventListener("click", () => setView({ kind: "cut", at: nearestCut(Number(slider.value) + Number(button.dataset.step)) }));
   }
-  $("back").addEventListener("click", () => setView({ kind: "cut", at: data.cuts.own }));
+  $("back").addEventListener("click", () => {
+    setView({ kind: "cut", at: data.cuts.own });
+    slider.focus({ preventScroll: true }); // the button hides
+  });
   $("download-cut").addEventListener("click", () => download("cut.json", JSON.stringify(cutFile()) + "\n", "application/json"));
 }
