@@ -138,9 +138,8 @@ class USENC(RowEstimator):
         Largest eigenvalues of the normalised affinity of the first member's representatives, in descending order from
         1; with consensus="transfer_cut", those of the base clusters.
     candidates_ : dict of str to float, or None
-        With consensus="auto", the agreement of the clusters of each candidate with the other members, the largest
-        first: that one was taken. It is the adjusted Rand index with the most similar clusters that another candidate
-        finds there, on average over the members. Else None.
+        With consensus="auto", the agreement of the clusters of each candidate with those of the other members (mean
+        adjusted Rand index), the largest first: that one was taken. Else None.
     n_iter_ : int
         With consensus="transfer_cut", number of k-means iterations over all microclusters (groups of rows with equal
         base labels); else 0.

@@ -160,7 +160,7 @@ class USPEC(RowEstimator):
         combines a hundred rough clusterings into a tree by average linkage: it follows elongated and uneven
         clusters that k-means cuts. "linked" and "border" build trees that also look at the edges between two clusters;
         "border" keeps a cluster together that holds most of the rows. "auto" computes the three trees and k-means of
-        the representatives, and takes the clusters that other candidates find again in `n_graphs` - 1 other graphs.
+        the representatives, and takes the clusters that agree most with those of `n_graphs` - 1 other graphs.
     n_graphs : int, default=3
         Number of independent graphs that discretize="auto" compares. The others are built from a sample of rows.
     graph_rows : int, "auto" or None, default="auto"
@@ -197,9 +197,8 @@ class USPEC(RowEstimator):
     discretize_ : str
         The way in which the clusters were found: that of `candidates_` which agrees most, or `discretize`.
     candidates_ : dict of str to float, or None
-        With discretize="auto", the agreement of the clusters of each candidate with the other graphs, the largest
-        first: that one was taken. It is the adjusted Rand index with the most similar clusters that another candidate
-        finds there, on average over the graphs. Else None.
+        With discretize="auto", the agreement of the clusters of each candidate with those of the other graphs (mean
+        adjusted Rand index), the largest first: that one was taken. Else None.
     layers_ : list of Layer, or None
         With n_clusters="auto", the numbers of clusters that the data supports, each with its strength (0 is the most
         that data without structure reaches, 1 is perfect agreement), the best first: that one was taken. Else None.

@@ -18,7 +18,7 @@ from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.figures.labeled_rows import Floats, Integers, LabeledRows
 from ultraspec.spectral.candidates import CANDIDATES, TREES
-from ultraspec.spectral.choice import Choice, agreement, cross_agreement, rank
+from ultraspec.spectral.choice import Choice, agreement, rank
 from ultraspec.spectral.partition import VotePartition
 from ultraspec.spectral.stability import cluster_stability
 from ultraspec.spectral.transfer_cut import Spectrum
@@ -261,15 +261,11 @@ def judge_cut(choice: Choice, method: str, k: int, engine: ThreadEngine) -> Judg
     if not others:
         return Judged(groups[names[0]], names[0])
     labels = {name: own.label(each) for name, each in groups.items()}
-    chosen = next(iter(rank({name: cross_agreement(name, each, others) for name, each in labels.items()})))
     everything = [each for labelings in others for each in labelings]
+    ranked = rank({name: agreement(each, everything) for name, each in labels.items()})
+    chosen = next(iter(ranked))
     n_groups = int(groups[chosen].max()) + 1
-    return Judged(
-        groups[chosen],
-        chosen,
-        agreement(labels[chosen], everything),
-        cluster_stability(labels[chosen], n_groups, others),
-    )
+    return Judged(groups[chosen], chosen, ranked[chosen], cluster_stability(labels[chosen], n_groups, others))
 
 
 def finish_cut(table: CutTable, at: int, groups: Integers, sizes: Counts, used: npt.NDArray[np.intp]) -> Cut:

@@ -1,9 +1,8 @@
 """The choice between candidates: the clusters that independent graphs agree on.
 
 A method can be wrong in the same way each time, so its own stability tells little. But methods that err, err in
-different ways. Other graphs, with representatives of their own, are divided by all candidates. A clustering of the
-first graph agrees with another graph as far as it resembles what *another* candidate finds there, by the adjusted Rand
-index on common rows; the one is taken that agrees most with all graphs.
+different ways. Other graphs, with representatives of their own, are divided by all candidates; of the clusterings of
+the first graph, the one is taken that agrees most with all of theirs, by the mean adjusted Rand index on common rows.
 """
 
 from __future__ import annotations
@@ -161,22 +160,6 @@ def agreement(labels: Labels, others: Sequence[Labels]) -> float:
     return float(np.mean([metrics.ari(labels, other) for other in others]))
 
 
-def cross_agreement(name: str, labels: Labels, graphs: Sequence[Sequence[Labels]]) -> float:
-    """Return how far the clustering by a candidate agrees with other graphs, each divided by all candidates.
-
-    It is the adjusted Rand index with the most similar clustering of a graph, on average over the graphs. What the same
-    candidate finds there does not count.
-    """
-    return float(
-        np.mean(
-            [
-                max(metrics.ari(labels, other) for each, other in zip(CANDIDATES, graph, strict=True) if each != name)
-                for graph in graphs
-            ]
-        )
-    )
-
-
 def rank(agreements: Mapping[str, float]) -> dict[str, float]:
     """Sort candidates by their agreement, the largest first; of equal ones, trees come before k-means."""
     return dict(sorted(agreements.items(), key=lambda item: (-item[1], list(CANDIDATES).index(item[0]))))
@@ -222,10 +205,9 @@ class Choice:
         """
         groups = {name: cut(self.own.hierarchy, n_clusters, engine) for name, cut in CANDIDATES.items()}
         own = {name: self.own.label(each) for name, each in groups.items()}
-        cuts = [judge.cut_all(n_clusters, engine) for judge in self.judges]
-        graphs = [[judge.label(each) for each in cut] for judge, cut in zip(self.judges, cuts, strict=True)]
-        ranked = rank({name: cross_agreement(name, each, graphs or [list(own.values())]) for name, each in own.items()})
-        others = [(judge, each) for judge, cut in zip(self.judges, cuts, strict=True) for each in cut]
+        others = [(judge, each) for judge in self.judges for each in judge.cut_all(n_clusters, engine)]
+        labels = [judge.label(each) for judge, each in others] or list(own.values())
+        ranked = rank({name: agreement(each, labels) for name, each in own.items()})
         chosen = groups[next(iter(ranked))]
         warn_of_few_clusters(chosen, n_clusters)
         return Chosen(chosen, ranked, self._trust(chosen, others))

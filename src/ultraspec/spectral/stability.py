@@ -26,7 +26,6 @@ from ultraspec.spectral.choice import (
     agreement,
     build_judges,
     coarse_representatives,
-    cross_agreement,
     rank,
 )
 from ultraspec.spectral.model import Model
@@ -185,17 +184,17 @@ def null_judges(
 
 
 def null_level(own: Judge, judges: Sequence[Judge], k: int, engine: ThreadEngine) -> tuple[float, float]:
-    """Return a high stability and the agreement of the clusters that are chosen, as for the data itself."""
+    """Return a high stability and the agreement of the candidate that agrees most, as for the data itself."""
     others = [judge.label_all(k, engine) for judge in judges]
-    labels: dict[str, Labels] = {name: own.label(cut(own.hierarchy, k, engine)) for name, cut in CANDIDATES.items()}
-    ranked = rank({name: cross_agreement(name, each, others) for name, each in labels.items()})
-    chosen = labels[next(iter(ranked))]
     everything = [each for labelings in others for each in labelings]
+    labels: dict[str, Labels] = {name: own.label(cut(own.hierarchy, k, engine)) for name, cut in CANDIDATES.items()}
+    ranked = rank({name: agreement(each, everything) for name, each in labels.items()})
+    chosen = labels[next(iter(ranked))]
     n_groups = int(chosen.max()) + 1
     shares = np.bincount(chosen, minlength=n_groups) / len(chosen)
     stability = cluster_stability(chosen, n_groups, others)
     level = np.quantile(correct_for_size(stability, shares)[shares > 0], HIGH)
-    return float(level), agreement(chosen, everything)
+    return float(level), float(next(iter(ranked.values())))
 
 
 def measure_stability(
