@@ -127,7 +127,7 @@ def test_bad_data(shell, name, says, more):
         (["x.npy", "-k", "3", "--n-jobs", "0"], "--n-jobs must be a non-zero integer (-1 uses all cores), got 0."),
         (["x.npy", "-k", "3", "--scale", "fancy"], "--scale must be 'none' or 'standard'"),
         (["x.npy", "-k", "3", "--n-estimators", "3"], "--n-estimators is for ensembles: pass --ensemble too."),
-        (["x.npy", "-k", "3", "--ensemble", "--graph-rows", "9"], "--graph-rows is not for ensembles"),
+        (["x.npy", "-k", "3", "--ensemble", "--discretize", "border"], "--discretize is not for ensembles"),
         (["x.npy", "-k", "3", "--discretize", "magic"], "'--discretize': it must be one of"),
         (["x.npy", "-k", "3", "--ensemble", "--consensus", "magic"], "'--consensus': it must be one of"),
         (["x.npy", "-k", "3", "--ensemble", "--base-clusters", "5"], "--base-clusters must be a pair"),

@@ -10,6 +10,7 @@ import pytest
 from ultraspec import rows
 from ultraspec._checks import Diagnostic, InvalidParameter, InvalidParameterType, Notation
 from ultraspec._input import FeatureCountMismatch, FeatureNamesIgnored, FeatureNamesMismatch
+from ultraspec.spectral.outliers import DistantRows
 
 PATH = Path("data.csv")
 EVERY = [
@@ -38,6 +39,8 @@ EVERY = [
     FeatureCountMismatch(2, 3, "USPEC"),
     FeatureNamesIgnored("USPEC", fitted_with_names=True),
     FeatureNamesMismatch(["a"], ["b"]),
+    rows.InvalidWeight("has a negative weight in row 3: -1"),
+    DistantRows(0.4, 100, 3.0, 1.5),
 ]
 
 

@@ -8,7 +8,7 @@ import scipy.sparse
 
 from tests.helpers.common import blobs, documents
 from ultraspec import USENC, USPEC, open_rows
-from ultraspec.rows import ArrayRows, SparseRows
+from ultraspec.rows import ArrayRows, LocalWeights, SparseRows, WeightedRows
 from ultraspec.spectral import graph_rows
 from ultraspec.spectral.graph_rows import sample_graph_rows, survey
 from ultraspec.storage.checkpoint import NoCheckpoint
@@ -20,16 +20,16 @@ SEED = np.random.SeedSequence(0)
     ("n_features", "size"), [(1, 2_000_000), (33, 2_000_000), (128, 2**26 // 128), (335, 200_324), (10_000, 200_000)]
 )
 def test_auto_takes_fewer_rows_of_many_features(n_features, size):
-    sample = sample_graph_rows(10**9, n_features, "auto", SEED)
-    assert len(sample) == size
-    assert (np.diff(sample) > 0).all()
-    assert sample_graph_rows(size, n_features, "auto", SEED) is None
+    sample = sample_graph_rows(10**9, n_features, None, "auto", SEED)
+    assert len(sample.indices) == size
+    assert (np.diff(sample.indices) > 0).all()
+    assert sample_graph_rows(size, n_features, None, "auto", SEED) is None
 
 
 def test_no_sample_is_larger_than_the_data():
-    assert sample_graph_rows(10**9, 2, None, SEED) is None
-    assert sample_graph_rows(100, 2, 100, SEED) is None
-    assert len(sample_graph_rows(100, 2, 99, SEED)) == 99
+    assert sample_graph_rows(10**9, 2, None, None, SEED) is None
+    assert sample_graph_rows(100, 2, None, 100, SEED) is None
+    assert len(sample_graph_rows(100, 2, None, 99, SEED).indices) == 99
 
 
 def survey_of(rows, sample, engine, n_components=None):
@@ -44,7 +44,7 @@ def test_samples_of_many_values_are_preprocessed_as_they_are_read(kind, n_compon
     np.save(tmp_path / "X.npy", X)
     sources = {"array": ArrayRows(X), "file": open_rows(tmp_path / "X.npy")}
     rows = sources.get(kind) or SparseRows(scipy.sparse.csr_array(X))
-    sample = sample_graph_rows(1_000, 7, 600, SEED)
+    sample = sample_graph_rows(1_000, 7, None, 600, SEED)
     wanted_space, wanted = survey_of(rows, sample, engine, n_components)
     monkeypatch.setattr(graph_rows, "SAMPLE_VALUES", 1)
     space, found = survey_of(rows, sample, engine, n_components)
@@ -56,6 +56,22 @@ def test_samples_of_many_values_are_preprocessed_as_they_are_read(kind, n_compon
     monkeypatch.setattr(graph_rows, "SURVEYED_VALUES", 1)  # scale and components are those of a part of the sample
     monkeypatch.setattr(graph_rows, "SURVEYED_ROWS", 50)
     assert survey_of(rows, sample, engine, n_components)[1].shape == wanted.shape
+
+
+@pytest.mark.parametrize("kind", ["array", "file"])
+def test_samples_of_weighted_rows_have_weights(kind, engine, tmp_path, monkeypatch):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1_000, 3)).astype(np.float32)
+    np.save(tmp_path / "X.npy", X)
+    weights = LocalWeights.of(random.integers(0, 5, 1_000).astype(float))
+    rows = WeightedRows(ArrayRows(X) if kind == "array" else open_rows(tmp_path / "X.npy"), weights)
+    sample = sample_graph_rows(1_000, 3, weights, 300, SEED)
+    _, wanted = survey_of(rows, sample, engine)
+    assert wanted.n_rows == len(sample.indices)
+    assert wanted.read_weights(0, wanted.n_rows).tolist() == sample.weights.tolist()
+    monkeypatch.setattr(graph_rows, "SAMPLE_VALUES", 1)
+    _, found = survey_of(rows, sample, engine)
+    assert found.read_weights(0, found.n_rows).tolist() == sample.weights.tolist()
 
 
 @pytest.mark.parametrize("make", [USPEC, lambda *args, **kwargs: USENC(*args, n_estimators=4, **kwargs)])
