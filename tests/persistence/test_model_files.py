@@ -313,7 +313,7 @@ def test_attributes_that_are_not_stored_say_so(model, saved):
     check_is_fitted(other)
     for name in ["labels_", "base_labels_", "confidence_"][: 3 if isinstance(model, USENC) else 1]:
         assert not hasattr(other, name)
-        if not hasattr(type(other), name):  # before scikit-learn 1.7, `dir` lists properties that raise an error
+        if not hasattr(type(other), name):  # with an old scikit-learn, `dir` lists properties that raise an error
             assert name not in dir(other)
         with pytest.raises(
             AttributeError, match=rf"comes from a file.*do not store {name}.*call model\.(predict|cut)\("
