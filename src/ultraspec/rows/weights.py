@@ -160,7 +160,7 @@ class RowWeights(ABC):
     def sample(self, size: int, rng: np.random.Generator) -> RowSample:
         """Draw rows by weight and return them with the number of times that each was drawn; all, if they are no more.
 
-        One position is drawn in each of `size` stretches of the sum of weights, as `sample_indices` does for rows.
+        The running sum of weights is divided into `size` equal intervals, and one position is sampled from each.
         """
         if size >= self.n_positive:
             indices = self.positive()

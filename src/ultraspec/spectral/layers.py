@@ -182,7 +182,7 @@ def compare_at(
     Returns
     -------
     Panel
-        The graphs, two for each time that the rows were divided.
+        The coarse graphs, two for each time that the rows were divided for them.
     dict of int to Agreement
         Agreement of two halves, by number of clusters.
     """
@@ -226,8 +226,8 @@ def compare_at(
 def split_rows(pool: Rows, rng: np.random.Generator) -> tuple[RowSample, RowSample]:
     """Divide rows into random halves.
 
-    The weight of a row is in one half, unless it counts as two rows of mean weight or more: it is then divided as so
-    many rows would be.
+    A row belongs to one half, unless its weight is about twice the mean or more: its weight is then divided at random
+    between both halves, as that of repeated rows would be.
     """
     order = rng.permutation(pool.n_rows)
     n = pool.n_rows // 2
