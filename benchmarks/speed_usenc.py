@@ -21,10 +21,10 @@ RATIOS: list[Ratio] = [
         None,
         10,
         lambda k: SpectralClustering(k, affinity="nearest_neighbors", random_state=0),
-        4,
+        2,
     ),
-    ("MNIST", "mnist", None, 10, lambda k: KMeans(k, n_init=1, random_state=0), 8),
-    ("CG-10M", "cg", 10_000_000, 11, lambda k: KMeans(k, n_init=1, random_state=0), 6),
+    ("MNIST", "mnist", None, 10, lambda k: KMeans(k, n_init=1, random_state=0), 2.5),
+    ("CG-10M", "cg", 10_000_000, 11, lambda k: KMeans(k, n_init=1, random_state=0), 1.5),
 ]
 
 

@@ -323,7 +323,7 @@ class USENC(RowEstimator):
                 consensus = method.build(members, n_clusters, self.regularization, engine)
                 result = consensus.cut(n_clusters, LabelOptions(self.n_init, self.max_iter, seeds[2]), engine)
                 model = EnsembleModel(members.models, result.partition, result.majority, options.label_type)
-                quantiles = score_quantiles(graph_rows, model.outlier_scores, None)
+                quantiles = score_quantiles(graph_rows, model.outlier_scores, None, engine)
         state = Fitted(
             model,
             preprocessor,

@@ -36,7 +36,7 @@ from ultraspec.spectral.edges import Edges, LazyEdges, connect, connect_exactly,
 from ultraspec.spectral.embedding import stores_edges, weights_of_edges
 from ultraspec.spectral.graph_rows import check_graph_rows, sample_graph_rows, survey
 from ultraspec.spectral.layers import find_layers, warn_of_no_structure
-from ultraspec.spectral.model import Model
+from ultraspec.spectral.model import Model, score_stored_rows
 from ultraspec.spectral.neighbors import ProbeIndex, build_index
 from ultraspec.spectral.options import PAPER_GRAPH, GraphOptions, LabelOptions
 from ultraspec.spectral.outliers import (
@@ -44,7 +44,6 @@ from ultraspec.spectral.outliers import (
     join_quantiles,
     map_stored,
     score_quantiles,
-    scores_of_edges,
     warn_of_distant_rows,
 )
 from ultraspec.spectral.partition import Partition, VotePartition, continued_numbers, label_edges, label_rows
@@ -455,8 +454,9 @@ class USPEC(RowEstimator):
                 partition, labels = label_rows(edges, division.partition, engine)
         warn_of_components(graph.component_sizes(), n_clusters, options, p)
         model = Model(index, edges.sigma, partition, choice)
-        scores = self._score_outliers(model, edges, distances)
-        quantiles = score_quantiles(prepared, model.outlier_scores, scores)
+        with ThreadEngine(self.n_jobs) as threads:
+            scores = score_stored_rows(model, edges, distances, threads)
+            quantiles = score_quantiles(prepared, model.outlier_scores, scores, threads)
         if isinstance(edges, LazyEdges):
             edges = edges.without_ids()
         state = Fitted(
@@ -537,7 +537,7 @@ class USPEC(RowEstimator):
         rows = open_further(self, X, sample_weight, state.sums.weight_scale)
         unseen = self._unseen(rows, state.preprocessor)
         with engine_for(rows, self.n_jobs, self._console()) as engine:
-            quantiles = score_quantiles(unseen, model.outlier_scores, None)
+            quantiles = score_quantiles(unseen, model.outlier_scores, None, engine)
             edges: Edges | LazyEdges = LazyEdges(unseen, model.index, model.sigma)
             distances = None
             if stays_in_memory(rows, 6 * rows.n_rows * model.index.n_neighbors):
@@ -592,7 +592,8 @@ class USPEC(RowEstimator):
             )
             model = replace(model, partition=partition, choice=choice)
             labels = label_edges(edges, partition, engine)
-        scores = self._score_outliers(model, edges, distances)
+        with ThreadEngine(self.n_jobs) as threads:
+            scores = score_stored_rows(model, edges, distances, threads)
         del self._stale
         self._set_fitted(replace(state, model=model, agreements=division.agreements, outlier_scores=scores))
         if isinstance(rows, RowView) and rows.remote:
@@ -617,16 +618,6 @@ class USPEC(RowEstimator):
         n_judges = self.n_graphs - 1
         pool = sample_pool(prepared, seed)
         return engine.apply(run_pilot, pool, prepared.n_counted, n_clusters, n_judges, options, seed, panel)
-
-    def _score_outliers(
-        self, model: Model, edges: Edges | LazyEdges, distances: npt.NDArray[np.float32] | None
-    ) -> npt.NDArray[np.float32] | None:
-        """Return the outlier scores of the fitted rows, given their mean distances; None if edges are not stored."""
-        if distances is None or not isinstance(edges, Edges):
-            return None
-        usual = model.usual_distances
-        with ThreadEngine(self.n_jobs) as engine:
-            return map_stored(edges, lambda part, rows: scores_of_edges(part, distances[rows], usual), engine)
 
     def _divide(
         self,

@@ -28,16 +28,20 @@ def index(engine):
     return index_of(np.random.default_rng(0).standard_normal((80, 3)), engine)
 
 
+def spreads_of(index):
+    return distances_of_edges(Edges(*index.query(index.representatives)))
+
+
 @pytest.fixture(scope="module")
 def usual(index):
-    return usual_distances(index, np.zeros(80, dtype=np.int32), np.ones(80))
+    return usual_distances(spreads_of(index), np.zeros(80, dtype=np.int32), np.ones(80))
 
 
 def test_the_usual_distance_is_the_median_of_a_cluster(index):
     R = index.representatives.astype(np.float64)
     distances = np.sort(np.linalg.norm(R[:, None] - R, axis=2), axis=1)[:, 1:5].mean(axis=1)
     groups = (np.arange(80) >= 50).astype(np.int32)
-    found = usual_distances(index, groups, np.ones(80))
+    found = usual_distances(spreads_of(index), groups, np.ones(80))
     for group in (0, 1):
         members = np.sort(distances[groups == group])
         np.testing.assert_allclose(found[groups == group], members[(len(members) - 1) // 2], rtol=1e-3)
@@ -47,14 +51,15 @@ def test_weights_decide_the_median_and_tiny_clusters_take_that_of_all(index):
     groups = (np.arange(80) == 7).astype(np.int32)
     weights = np.ones(80)
     weights[7] = 1e-6
-    found = usual_distances(index, groups, weights)
+    found = usual_distances(spreads_of(index), groups, weights)
     assert found[7] == found[8]
     weights[7] = 1e6
-    assert usual_distances(index, np.zeros(80, dtype=np.int32), weights)[0] != found[0]
+    assert usual_distances(spreads_of(index), np.zeros(80, dtype=np.int32), weights)[0] != found[0]
 
 
 def test_repeated_points_have_a_usual_distance(engine):
-    assert (usual_distances(index_of(np.zeros((1, 2)), engine, 1), np.zeros(1, dtype=np.int32), np.ones(1)) == 1).all()
+    spreads = spreads_of(index_of(np.zeros((1, 2)), engine, 1))
+    assert (usual_distances(spreads, np.zeros(1, dtype=np.int32), np.ones(1)) == 1).all()
 
 
 def test_scores_are_their_definition(index, usual):
@@ -81,11 +86,11 @@ def test_scores_rise_with_the_distance(index, usual):
     assert scores[-1] > 0.9
 
 
-def test_quantiles_of_scores():
+def test_quantiles_of_scores(engine):
     scores = np.random.default_rng(0).random(5000).astype(np.float32)
     rows = ArrayRows(scores[:, None])
-    found = score_quantiles(rows, lambda block: block[:, 0], None)
+    found = score_quantiles(rows, lambda block: block[:, 0], None, engine)
     assert found.shape == (QUANTILES,)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, np.quantile(scores, np.linspace(0, 1, QUANTILES)), atol=1e-6)
-    assert (score_quantiles(rows, lambda block: block[:, 0], scores) == found).all()
+    assert (score_quantiles(rows, lambda block: block[:, 0], scores, engine) == found).all()

@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec.rows import Block
+from ultraspec.engines.threads import ThreadEngine
+from ultraspec.rows import Block, Span, cut_span
 from ultraspec.spectral.choice import Choice
-from ultraspec.spectral.edges import Edges, new_edges
+from ultraspec.spectral.edges import Edges, LazyEdges, new_edges
 from ultraspec.spectral.labelings import degree_shares
 from ultraspec.spectral.neighbors import RepresentativeIndex
-from ultraspec.spectral.outliers import distances_of_edges, scores_of_edges, usual_distances
+from ultraspec.spectral.outliers import distances_of_edges, map_stored, scores_of_edges, usual_distances
 from ultraspec.spectral.partition import Partition, RowLabeler, VotePartition, partition_from_arrays
 from ultraspec.storage.cached import cached_attribute
+
+SPREAD_ROWS = 1024  # representatives whose distances are computed at a time
 
 Arrays = dict[str, npt.NDArray[Any]]
 Labels = npt.NDArray[np.int32]
@@ -125,8 +128,25 @@ class Model(RowModel):
     @cached_attribute
     def usual_distances(self) -> npt.NDArray[np.float32]:
         """Usual distance (p,) of rows to their representatives, at each representative."""
-        groups = self.label(self.index.representatives)
-        return usual_distances(self.index, groups, degree_shares(self.partition.spectrum))
+        return self.measure_distances(ThreadEngine(1))
+
+    def measure_distances(self, engine: ThreadEngine) -> npt.NDArray[np.float32]:
+        """Compute `usual_distances` with the threads of an engine."""
+        R = self.index.representatives
+        spreads = np.empty(len(R), dtype=np.float32)
+        groups = np.empty(len(R), dtype=np.int32)
+
+        def measure(span: Span) -> None:
+            part = slice(*span)
+            edges = Edges(*self.index.query(R[part]), self.sigma)
+            spreads[part] = distances_of_edges(edges)
+            edges.weigh()
+            groups[part] = self.partition.label(edges)
+
+        engine.map(measure, cut_span((0, len(R)), SPREAD_ROWS))
+        usual = usual_distances(spreads, groups, degree_shares(self.partition.spectrum))
+        vars(self)["usual_distances"] = usual  # where the attribute is cached
+        return usual
 
     @property
     def has_confidence(self) -> bool:
@@ -152,3 +172,13 @@ class Model(RowModel):
         partition = partition_from_arrays(arrays)
         choice = Choice.from_arrays(partition.spectrum, arrays)
         return cls(RepresentativeIndex.from_arrays(arrays), float(arrays["sigma"]), partition, choice)
+
+
+def score_stored_rows(
+    model: Model, edges: Edges | LazyEdges, distances: npt.NDArray[np.float32] | None, engine: ThreadEngine
+) -> npt.NDArray[np.float32] | None:
+    """Return the outlier scores of the fitted rows, given their mean distances; None if edges are not stored."""
+    if distances is None or not isinstance(edges, Edges):
+        return None
+    usual = model.measure_distances(engine)
+    return map_stored(edges, lambda part, rows: scores_of_edges(part, distances[rows], usual), engine)

@@ -17,36 +17,31 @@ from ultraspec._checks import Diagnostic, Notation, warn_user
 from ultraspec._kernels import agreement as kernels
 from ultraspec.cluster.points import Labels, Weights
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Block, Rows, Span, draw_rows
+from ultraspec.rows import Block, Rows, Span, cut_span, draw_rows
 from ultraspec.spectral.edges import Edges
-from ultraspec.spectral.neighbors import RepresentativeIndex
 
 SCORED_ROWS = 2**16  # rows whose scores give the quantiles
+SCORED_AT_ONCE = 4096
 QUANTILES = 1001  # that models store
 LEAST_SHARE = 0.005  # of the weight, for a cluster that has a usual distance of its own
 LEAST_RATIO = 1e-3  # of the usual distance of a cluster to that of all: repeated rows have none
 FEW = 0.99  # quantile of the scores of fitted rows that few rows exceed
 MANY = 0.05  # share of added rows beyond it that a warning tells of
 CHANCE = 5.0  # the same in standard deviations of that share, for few rows
-SPREAD_ROWS = 4096  # representatives whose distances are computed at a time
 
 Scores = npt.NDArray[np.float32]
 
 
-def usual_distances(index: RepresentativeIndex, groups: Labels, weights: Weights) -> Scores:
+def usual_distances(spreads: Scores, groups: Labels, weights: Weights) -> Scores:
     """Return the usual distance (p,) at each representative: the median of its cluster, or of all if it is tiny.
 
-    `groups` and `weights` are the clusters of the representatives and the weights of their rows.
+    `spreads`, `groups` and `weights` are the mean distances of the representatives to their nearest ones, their
+    clusters, and the weights of their rows.
     """
-    R = index.representatives
-    spreads = np.empty(len(R), dtype=np.float32)
-    for low in range(0, len(R), SPREAD_ROWS):
-        part = slice(low, low + SPREAD_ROWS)
-        spreads[part] = distances_of_edges(Edges(*index.query(R[part])))
     typical = _weighted_median(spreads, weights)
     if not typical > 0:
         typical = float(spreads.max()) or 1.0
-    usual = np.full(len(R), typical, dtype=np.float32)
+    usual = np.full(len(spreads), typical, dtype=np.float32)
     for group in range(int(groups.max()) + 1):
         members = groups == group
         median = _weighted_median(spreads[members], weights[members]) if members.any() else 0.0
@@ -131,11 +126,19 @@ def join_quantiles(parts: Sequence[Scores], weights: Sequence[float]) -> Scores:
     return np.interp(places, middles, values[order]).astype(np.float32)
 
 
-def score_quantiles(rows: Rows, score: Callable[[Block], Scores], scores: Scores | None) -> Scores:
+def score_quantiles(
+    rows: Rows, score: Callable[[Block], Scores], scores: Scores | None, engine: ThreadEngine
+) -> Scores:
     """Return `QUANTILES` quantiles of the scores of the fitted rows, estimated from a sample of them.
 
     `score` scores a block of preprocessed rows; `scores` are those of all rows, if they are known.
     """
     drawn = draw_rows(rows, SCORED_ROWS, np.random.default_rng(0))
-    some = np.concatenate(rows.gather(drawn.indices, score)) if scores is None else scores[drawn.indices]
+    if scores is not None:
+        some = scores[drawn.indices]
+    elif rows.remote:
+        some = np.concatenate(rows.gather(drawn.indices, score))
+    else:
+        parts = cut_span((0, len(drawn.indices)), min(rows.block_rows, SCORED_AT_ONCE))
+        some = np.concatenate(engine.map(lambda span: score(rows.take(drawn.indices[slice(*span)])), parts))
     return np.quantile(drawn.repeat(some), np.linspace(0.0, 1.0, QUANTILES)).astype(np.float32)
