@@ -129,7 +129,7 @@ def run_coarse_member(
     assert options.n_clusters is not None
     graph_seed, *seeds = seed.spawn(3)
     most = options.base_clusters[1]
-    p = coarse_representatives(pool.rows.n_rows, options.n_clusters, options.graph)
+    p = coarse_representatives(pool.rows.n_rows, pool.rows.n_features, options.n_clusters, options.graph)
     if not judges:
         p = min(p, max(ROUGH, REPRESENTATIVES_PER_BASE_CLUSTER * most))
     p = max(p, min(most, pool.rows.n_rows))
@@ -186,7 +186,7 @@ def _choose_representatives(
     finer = False
     if judges and options.graph.n_representatives == "auto" and pool.rows.n_features > FEW_FEATURES:
         finer = engine.apply(agreement_of_judges, judges, k) < IN_AGREEMENT
-    coarse = coarse_representatives(pool.rows.n_rows, k, options.graph)
+    coarse = coarse_representatives(pool.rows.n_rows, pool.rows.n_features, k, options.graph)
     connectivity = connectivity_of(judges) if judges else 1.0
     p = fine_representatives(connectivity, coarse, n_rows, k, options.graph, may_be_finer=finer)
     return max(p, min(options.base_clusters[1], n_rows))

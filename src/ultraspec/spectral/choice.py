@@ -37,6 +37,7 @@ from ultraspec.spectral.transfer_cut import KEPT_VECTORS, Graph, Spectrum, attac
 POOL_ROWS = 50_000  # sampled rows that judging graphs are built from
 COMMON_ROWS = 6_000  # of them, on which clusterings are compared
 COARSE, MEDIUM, FINE = 1000, 2000, 10_000  # numbers of representatives
+ON_A_LINE = 200  # representatives of rows of one feature
 WELL_CONNECTED = 0.9  # a medium graph pays if the 60th eigenvalue of a coarse one is below
 VERY_WELL_CONNECTED = 0.78  # a fine graph pays if it is below; otherwise it falls into fragments
 IN_AGREEMENT = 0.95  # coarse graphs that agree so much need no finer one
@@ -348,7 +349,7 @@ def run_pilot(
     engine : ThreadEngine
         Runs the passes.
     """
-    p = coarse_representatives(pool.n_rows, n_clusters, options)
+    p = coarse_representatives(pool.n_rows, pool.n_features, n_clusters, options)
     seeds = seed.spawn(1 + n_judges + FURTHER_JUDGES)
     if panel is None:
         common = take_draws(pool, COMMON_ROWS, np.random.default_rng(seeds[0]))
@@ -390,11 +391,18 @@ def build_judges(
     return engine.map(build, seeds)
 
 
-def coarse_representatives(n_rows: int, n_clusters: int, options: GraphOptions) -> int:
+def coarse_representatives(n_rows: int, n_features: int, n_clusters: int, options: GraphOptions) -> int:
     """Return the number of representatives of a graph of `n_rows` sampled rows."""
-    asked = COARSE if options.n_representatives == "auto" else min(COARSE, options.n_representatives)
+    asked = most_coarse(n_features)
+    if options.n_representatives != "auto":
+        asked = min(asked, options.n_representatives)
     asked = max(asked, min(JUDGE_REPRESENTATIVES_PER_CLUSTER * n_clusters, FINE))
     return count_representatives(n_rows, asked, n_clusters, options.n_neighbors)
+
+
+def most_coarse(n_features: int) -> int:
+    """Return the number of representatives of coarse graphs: few along a line, of which each has but two sides."""
+    return ON_A_LINE if n_features == 1 else COARSE
 
 
 def fine_representatives(

@@ -4,7 +4,8 @@ Rows are divided into two halves, and each half gets a graph and trees of its ow
 find the same ones when their trees are cut into k; with fewer or more clusters, which are merged or split is a matter
 of chance. So the agreement of the halves, as a function of k, has its maximum at the number of clusters, and lower
 maxima at other numbers that the data supports: these numbers are the layers. Data without structure is divided
-differently by each half, whatever the number: its agreement stays below `CHANCE`.
+differently by each half, whatever the number: its agreement stays below `CHANCE`, or below that of one Gaussian of the
+same mean and covariance, which is looked at in case of doubt.
 """
 
 from __future__ import annotations
@@ -21,26 +22,28 @@ from ultraspec._kernels import agreement as kernels
 from ultraspec.cluster.points import FEW_FEATURES, Labels
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.rows import Rows, RowSample, take_draws, take_sample
+from ultraspec.rows import ArrayRows, Rows, RowSample, take_draws, take_sample
 from ultraspec.spectral.candidates import TREES, build_hierarchy
 from ultraspec.spectral.choice import (
     COMMON_ROWS,
+    JUDGE_REPRESENTATIVES_PER_CLUSTER,
     VERY_WELL_CONNECTED,
     Judge,
     Panel,
     SmallGraph,
     connectivity_of,
+    most_coarse,
     n_vectors_for,
 )
 from ultraspec.spectral.edges import new_edges
+from ultraspec.spectral.null import draw_gaussian
 from ultraspec.spectral.options import GraphOptions
 
 LEVELS = 30, 100, 300  # clusters that trees are built for
 FEW_ROWS_LEVELS = 10, 30, 100, 300  # the same for few rows
 LABELINGS = 60  # rough clusterings of the graph of a half
 REPRESENTATIVES_PER_CLUSTER = 10  # of the graph of a half, if it has as many rows
-ROWS_PER_REPRESENTATIVE = 3  # of a half, up to `COARSE` representatives
-COARSE = 1000
+ROWS_PER_REPRESENTATIVE = 3  # of a half, up to the representatives of coarse graphs
 FINER = 3000  # representatives of the half of well connected rows, and at most half of its rows
 LEAST = 60  # representatives of a half, if it has as many rows
 LEAST_HALF = 3  # rows
@@ -54,7 +57,10 @@ EVERY = 60  # up to this number of clusters, every number is compared; beyond, i
 LEAST_ROWS = 4  # common rows of a cluster; smaller ones, which outliers form, join the largest
 LEAST_ROW_SHARE = 1e-3  # the same as a share of the common rows
 FARTHEST = 2  # largest number of clusters that is compared, as a multiple of the level
-CHANCE = 0.4  # agreement that data without structure does not reach
+CHANCE = 0.4  # agreement that data without structure and of one width in all directions does not reach
+DOUBTFUL = 0.5  # strength of the first layer below which it is compared with that of one Gaussian like the data
+MARGIN = 0.15  # of agreement, by which the data must exceed that Gaussian
+WIDEST = 1000  # features of such a Gaussian
 FINENESS = 0.3  # of two numbers in equal agreement, the larger is preferred: agreement counts times log(k)^0.3
 MOST_LAYERS = 5
 LEAST_SHARE = 0.3  # of the strength of the first layer, for the others
@@ -111,15 +117,15 @@ def find_layers(
     Panel or None
         Graphs of halves of the rows, pair by pair; None for few rows, of which halves are too small to judge.
     """
-    n = pool.n_rows // 2
-    if n < LEAST_HALF:
+    if pool.n_rows // 2 < LEAST_HALF:
         return [Layer(1, 0.0)], None
-    is_few = n <= FEW_ROWS
+    is_few = pool.n_rows // 2 <= FEW_ROWS
     levels = FEW_ROWS_LEVELS if is_few else LEVELS
     best = NO_AGREEMENT
-    found = 1
+    found, found_at = 1, levels[0]
     agreements: dict[int, Agreement] = {}
-    for level, level_seed in zip(levels, seed.spawn(len(levels)), strict=True):
+    *seeds, null_seed = seed.spawn(len(levels) + 1)
+    for level, level_seed in zip(levels, seeds, strict=True):
         is_first = level == levels[0]
         may_be_more = found > MANY * level or (found == 1 and level == LEVELS[1] and not is_few)
         if not (is_first or may_be_more or (is_few and level == levels[1])):
@@ -128,22 +134,34 @@ def find_layers(
         for k, value in values.items():
             agreements[k] = max(agreements.get(k, value), value)
         if is_first or max(values.values(), default=NO_AGREEMENT) > best:
-            chosen = panel
+            chosen, found_at = panel, level
             best = max(values.values(), default=NO_AGREEMENT)
         found = layers_of(agreements)[0].n_clusters
-    return layers_of(agreements), None if is_few else chosen
+    layers = layers_of(agreements)
+    if found > 1 and layers[0].strength < DOUBTFUL and not pool.sparse and pool.n_features <= WIDEST:
+        build_seed, draw_seed = null_seed.spawn(2)
+        weights = np.broadcast_to(pool.read_weights(0, pool.n_rows), pool.n_rows)
+        rng = np.random.default_rng(draw_seed)
+        null = draw_gaussian(pool.read(0, pool.n_rows), weights, pool.n_rows, options.metric, rng)
+        _, values = compare_at(ArrayRows(null), found_at, options, build_seed, engine)
+        most = max(values.values(), default=NO_AGREEMENT).likeness
+        layers = layers_of(agreements, max(CHANCE, most + MARGIN))
+    return layers, None if is_few else chosen
 
 
-def layers_of(agreements: dict[int, Agreement]) -> list[Layer]:
-    """Return the maxima of the agreement of halves, given by number of clusters, the best first."""
+def layers_of(agreements: dict[int, Agreement], chance: float = CHANCE) -> list[Layer]:
+    """Return the maxima of the agreement of halves, given by number of clusters, the best first.
+
+    `chance` is the agreement that data without structure may reach.
+    """
     values = np.array([agreements[k].likeness for k in sorted(agreements)])
     numbers = np.array([agreements[k].n_clusters for k in sorted(agreements)])
     scores = values * np.log(np.maximum(numbers, 2)) ** FINENESS
     padded = np.concatenate([[-np.inf], scores, [-np.inf]])
-    is_peak = (scores > padded[:-2]) & (scores >= padded[2:]) & (values > CHANCE)
+    is_peak = (scores > padded[:-2]) & (scores >= padded[2:]) & (values > chance)
     peaks = np.flatnonzero(is_peak)
     peaks = peaks[np.argsort(-scores[peaks], kind="stable")][:MOST_LAYERS]
-    strengths = {round(numbers[each]): float((values[each] - CHANCE) / (1.0 - CHANCE)) for each in reversed(peaks)}
+    strengths = {round(numbers[each]): float((values[each] - chance) / (1.0 - chance)) for each in reversed(peaks)}
     layers = [Layer(k, strength) for k, strength in reversed(strengths.items())]
     return [each for each in layers if each.strength >= LEAST_SHARE * layers[0].strength] or [Layer(1, 0.0)]
 
@@ -206,8 +224,9 @@ def compare_at(
     def compare(judges: list[Judge]) -> dict[int, Agreement]:
         return compare_halves(judges, FARTHEST * level, engine)
 
-    fine = REPRESENTATIVES_PER_CLUSTER * level if level > FEW_ROWS_LEVELS[0] else LEAST
-    p = min(n, max(min(COARSE, n // ROWS_PER_REPRESENTATIVE), fine))
+    per_cluster = REPRESENTATIVES_PER_CLUSTER if pool.n_features > 1 else JUDGE_REPRESENTATIVES_PER_CLUSTER
+    fine = per_cluster * level if level > FEW_ROWS_LEVELS[0] else LEAST
+    p = min(n, max(min(most_coarse(pool.n_features), n // ROWS_PER_REPRESENTATIVE), fine))
     enough = len(tasks) if is_few else 2
     judges = engine.map(partial(build, p=p), tasks[:enough])
     connectivity = connectivity_of(judges)

@@ -29,6 +29,7 @@ from ultraspec.spectral.choice import (
     rank,
 )
 from ultraspec.spectral.model import Model
+from ultraspec.spectral.null import draw_gaussian
 from ultraspec.spectral.options import GraphOptions
 
 NULL_ROWS = 6_000
@@ -121,7 +122,7 @@ def resampled_judges(
         chance, own_seed = seed.spawn(2)
         size = min(POOL_ROWS, max(1, rows.n_counted // 2))
         pool = take_sample(rows, sample_rows(rows, size, np.random.default_rng(chance)))
-        p = coarse_representatives(pool.n_rows, n_clusters, options)
+        p = coarse_representatives(pool.n_rows, pool.n_features, n_clusters, options)
         return build_judges(pool, common, p, n_clusters, options, [own_seed], alone)[0]
 
     return engine.map(build, seed.spawn(n_graphs))
@@ -159,24 +160,15 @@ def null_judges(
     engine : ThreadEngine
         Builds the graphs.
     """
-    R = np.asarray(model.index.representatives, dtype=np.float64)
-    degrees = model.partition.spectrum.degrees
-    shares = np.maximum(degrees, 0) / degrees.sum()
-    center = shares @ R
-    scaled = (R - center) * np.sqrt(shares)[:, None]
-    values, directions = np.linalg.eigh(scaled.T @ scaled)
-    random = np.random.default_rng(0)
     n = min(2 * NULL_ROWS if resampled else NULL_ROWS, n_rows)
-    noise = random.normal(size=(n, len(values))) * np.sqrt(np.maximum(values, 0.0))
-    X = (noise @ directions.T + center).astype(np.float32)
-    if options.metric == "cosine":
-        X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
+    degrees = np.maximum(model.partition.spectrum.degrees, 0)
+    X = draw_gaussian(model.index.representatives, degrees, n, options.metric, np.random.default_rng(0))
     options = replace(options, n_representatives=p)
     expected = min(n_clusters, max(1, n // 4))
     chance, *seeds = np.random.SeedSequence(0).spawn(1 + n_graphs)
     common = X[sample_indices(n, COMMON_ROWS, np.random.default_rng(chance))]
     rows = ArrayRows(X)
-    p = coarse_representatives(n, expected, options)
+    p = coarse_representatives(n, X.shape[1], expected, options)
     if not resampled:
         return build_judges(rows, common, p, expected, options, seeds, engine)
     first = build_judges(rows, common, p, expected, options, seeds[:1], engine)
