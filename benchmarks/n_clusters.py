@@ -1,7 +1,7 @@
-"""How often n_clusters="auto" finds the number of clusters, beside HDBSCAN and k-means with the silhouette.
+"""How often n_clusters="auto" finds the number of clusters, beside HDBSCAN, EVoC and k-means with the silhouette.
 
 The seeds and draws of this program were not used to choose anything. Results are stored after every set; finished ones
-are not repeated. ``--report`` prints the tables.
+are not repeated. ``--report`` prints the tables. Run it in the environment of `make peers`, which has EVoC.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from sklearn.metrics import silhouette_score
 
 from ultraspec import USENC, USPEC, datasets
 
-SEEDS = range(3001, 3006)
-LARGE_SEEDS = range(3001, 3003)  # for sets that take long
+SEEDS = range(4001, 4006)
+LARGE_SEEDS = range(4001, 4003)  # for sets that take long
 PEER_ROWS = 10_000  # that peers are given at most: they take longer than all the rest
+EVOC_FEATURES, EVOC_ROWS = 4, 1_000  # fewer than these fail in EVoC
 Data = tuple[np.ndarray, int]
 
 
@@ -114,13 +115,19 @@ GROUPS: dict[str, dict[str, Maker]] = {
 
 
 def peers(X: np.ndarray) -> dict[str, int]:
-    """Return the numbers that HDBSCAN and k-means with the largest silhouette find, on at most 10,000 rows."""
+    """Return the numbers that HDBSCAN, EVoC and k-means with the largest silhouette find, on at most 10,000 rows."""
+    import evoc
+
     X = X[np.random.default_rng(0).permutation(len(X))[:PEER_ROWS]]
     some = X[:2_000]
     numbers = [number for number in (2, 3, 4, 5, 6, 8, 10, 11, 13, 15, 20, 26, 30, 40, 50, 60) if number < len(some)]
     scores = [silhouette_score(some, KMeans(each, n_init=3, random_state=0).fit_predict(some)) for each in numbers]
     hdbscan = HDBSCAN(min_cluster_size=max(5, min(50, len(X) // 100))).fit(X).labels_
-    return {"HDBSCAN": int(hdbscan.max()) + 1, "KMeans, silhouette": numbers[int(np.argmax(scores))]}
+    found = {"HDBSCAN": int(hdbscan.max()) + 1, "KMeans, silhouette": numbers[int(np.argmax(scores))]}
+    if X.shape[1] >= EVOC_FEATURES and len(X) >= EVOC_ROWS:
+        labels = evoc.EVoC(random_state=0).fit_predict(np.ascontiguousarray(X, np.float32))
+        found["EVoC"] = int(labels.max()) + 1
+    return found
 
 
 def run_group(runs: dict[str, Any], makers: dict[str, Maker]) -> Iterator[None]:
@@ -166,8 +173,8 @@ def run_real(runs: dict[str, Any]) -> Iterator[None]:
 
 def report(result: dict[str, Any]) -> str:
     """Return the tables in Markdown."""
-    methods = ("USPEC", "USENC", "HDBSCAN", "KMeans, silhouette")
-    lines = ["| data | classes | " + " | ".join(methods) + " | layers of the first seed |", "|---" * 7 + "|"]
+    methods = ("USPEC", "USENC", "HDBSCAN", "EVoC", "KMeans, silhouette")
+    lines = ["| data | classes | " + " | ".join(methods) + " | layers of the first seed |", "|---" * 8 + "|"]
     summary = []
     for group, runs in result.items():
         if group == "machine":
