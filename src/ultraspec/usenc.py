@@ -89,7 +89,7 @@ class USENC(RowEstimator):
         Number of k-means runs on the consensus embedding, for consensus="transfer_cut"; the best one gives the labels.
     max_iter : int, default=100
         Maximum number of k-means iterations, for consensus="transfer_cut".
-    regularization : float, default=1e-4
+    regularization : float, default=1e-3
         Weight of an edge that is added between all representatives, and between all base clusters, as a fraction of
         their mean degree. 0 follows the paper exactly.
     consensus : {"auto", "transfer_cut"}, default="auto"
@@ -206,7 +206,7 @@ class USENC(RowEstimator):
         base_max_iter: int = 5,
         n_init: int = 3,
         max_iter: int = 100,
-        regularization: float = 1e-4,
+        regularization: float = 1e-3,
         consensus: str = "auto",
         graph_rows: int | Literal["auto"] | None = "auto",
         checkpoint: Any = None,

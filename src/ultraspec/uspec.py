@@ -149,7 +149,7 @@ class USPEC(RowEstimator):
         Number of k-means runs on the embedding, for discretize="kmeans"; the best one gives the labels.
     max_iter : int, default=100
         Maximum number of k-means iterations, for discretize="kmeans".
-    regularization : float, default=1e-4
+    regularization : float, default=1e-3
         Weight of an edge that is added between all representatives, as a fraction of their mean degree. It connects the
         components of a disconnected graph, so that outliers do not become clusters of their own. 0 follows the paper
         exactly.
@@ -280,7 +280,7 @@ class USPEC(RowEstimator):
         affinity: str = "robust",
         n_init: int = 3,
         max_iter: int = 100,
-        regularization: float = 1e-4,
+        regularization: float = 1e-3,
         discretize: str = "auto",
         n_graphs: int = 3,
         graph_rows: int | Literal["auto"] | None = "auto",

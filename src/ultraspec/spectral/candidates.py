@@ -31,7 +31,7 @@ from ultraspec.spectral.transfer_cut import Graph, Spectrum
 LABELINGS = 100  # rough clusterings of a graph whose clusters are reported
 JUDGE_LABELINGS = 30  # of a graph that only judges
 TOP_GROUPS = 400  # groups of the agreement tree from which the other trees start, unless more clusters are asked for
-FAINT_EDGE = 3e-4  # added between all representatives, as a fraction of the mean edge
+FAINT_EDGE = 3e-3  # added between all representatives, as a fraction of the mean edge
 KMEANS_ITERATIONS = 100
 
 Floats = npt.NDArray[np.float64]
