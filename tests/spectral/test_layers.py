@@ -12,6 +12,7 @@ from tests.helpers.common import blobs
 from ultraspec import USPEC
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows
+from ultraspec.spectral import layers
 from ultraspec.spectral.layers import (
     CHANCE,
     EVERY,
@@ -128,3 +129,34 @@ def test_the_warning_says_what_was_compared(recwarn):
         warn_of_no_structure([Layer(1, 0.0)])
     with pytest.warns(UserWarning, match=r"No structure found: these agree on no .* pass n_clusters"):
         warn_of_no_structure([Layer(1, 0.0)], "these")
+
+
+def test_chance_may_be_higher_than_usual():
+    agreements = {2: Agreement(0.62, 2.0), 3: Agreement(0.3, 3.0)}
+    assert layers_of(agreements) == [Layer(2, pytest.approx((0.62 - CHANCE) / (1 - CHANCE)))]
+    assert layers_of(agreements, 0.6) == [Layer(2, pytest.approx(0.05))]
+    assert layers_of(agreements, 0.65) == [Layer(1, 0.0)]
+
+
+def test_long_rows_without_a_gap_are_seldom_divided(monkeypatch):
+    def count_divided():
+        found = []
+        for seed in range(4):
+            X = np.random.default_rng(seed).random((4_200, 2)) * np.array([10, 1])
+            found.append(layers_for(X, n_jobs=2, seed=seed)[0][0].n_clusters > 1)
+        return sum(found)
+
+    compared = count_divided()
+    monkeypatch.setattr(layers, "DOUBTFUL", 0.0)  # never compare with a Gaussian
+    assert compared <= 1
+    assert compared < count_divided()
+
+
+@pytest.mark.parametrize("distance", [6, 20])
+def test_two_groups_of_one_feature_are_found(distance):
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        X = np.concatenate([random.standard_normal((2_500, 1)), random.standard_normal((2_500, 1)) + distance])
+        found = layers_for(X, seed=seed)[0][0]
+        assert found.n_clusters == 2
+        assert found.strength > 0.8
