@@ -23,7 +23,7 @@ from which_data import SETTINGS, make
 
 from ultraspec import USPEC, datasets
 
-SEED = 4101
+SEED = 4201
 BINS = 10
 SETS = {"pendigits": 10, "usps": 10, "letters": 26, "mnist": 10, "covertype": 7}
 
