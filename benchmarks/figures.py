@@ -285,6 +285,12 @@ def cytometry_table() -> str:
     return text.rstrip()
 
 
+def calibration(names: Callable[[str], bool], reduce: Callable[[list[float]], float]) -> str:
+    """Say the calibration error of the data sets with some names, reduced to one number."""
+    runs = fetch("trust")["calibration"]
+    return f"{reduce([run['error'] for name, run in runs.items() if names(name)]):.3f}"
+
+
 def near_best() -> str:
     """Say how often the default is within a point of the best AMI, beside the next best of other methods."""
     sets: dict[str, dict[str, list[float]]] = {}
@@ -334,5 +340,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "cytometry-table": cytometry_table,
     "places": places,
     "near-best": near_best,
+    "calibration-generated": lambda: calibration(lambda name: name in SETTINGS, np.mean),
+    "calibration-synthetic": lambda: calibration(lambda name: name in SHORT, max),
     "dask-ten-billion-moved": lambda: f"{fetch('dask_scaling')['ten_billion']['bytes_moved'] / 1e9:.0f} GB",
 }

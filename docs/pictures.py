@@ -151,7 +151,7 @@ def calibration() -> Any:
     others = np.concatenate([run["curve"] for name, run in runs.items() if name not in named])
     bins = (others[:, 0] * 10).astype(int).clip(0, 9)
     pooled = [np.average(others[bins == b, :2], axis=0, weights=others[bins == b, 2]) for b in np.unique(bins)]
-    figure, ax = plt.subplots(figsize=(6.0, 5.0), layout="constrained", facecolor="white")
+    figure, ax = plt.subplots(figsize=(7.4, 4.6), layout="constrained", facecolor="white")
     ax.plot([0, 1], [0, 1], color=FAINT, linestyle="--")
     for number, (name, curve) in enumerate(named.items()):
         points = np.array([point for point in curve if point[2] >= 0.005])  # fewer rows tell little
@@ -160,7 +160,7 @@ def calibration() -> Any:
     ax.plot(*np.array(pooled).T, marker="s", color="black", linewidth=2.5, label=f"{n_others} generated sets")
     ax.set(xlabel="confidence", ylabel="share of rows in the right cluster", xlim=(0, 1.02), ylim=(0, 1.02))
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False)
+    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
