@@ -7,14 +7,11 @@ its own, and is stored in results/cells.json as it ends. Leiden needs scanpy and
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from typing import Any
 
 import numpy as np
-from common import changing, machine
+from common import run_each_alone
 
 SHARES = np.array(
     [20, 16, 12, 10, 8, 6, 5, 4, 3.5, 3, 2.5, 2, 1.6, 1.3, 1.1, 0.9, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0.1]
@@ -109,19 +106,5 @@ def run(name: str) -> dict[str, Any]:
     return {"cells": n, "seconds": seconds, "cpu_seconds": cpu_seconds, **extra, **scores(y, labels)}
 
 
-def main(names: list[str]) -> None:
-    """Run each of the names in a process, and store its results."""
-    for name in names or RUNS:
-        done = subprocess.run([sys.executable, __file__, "--one", name], check=True, stdout=subprocess.PIPE, text=True)
-        found = json.loads(done.stdout.splitlines()[-1])
-        with changing("cells") as result:
-            result["machine"] = machine()
-            result.setdefault("runs", {})[name] = found
-        print(name, json.dumps(found), flush=True)
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(run(sys.argv[2])))
-    else:
-        main(sys.argv[1:])
+    run_each_alone("cells", __file__, RUNS, run)

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -173,6 +173,23 @@ def run_or_report(
     warnings.simplefilter("ignore")
     for _ in run(result.setdefault("runs", {})):
         store(name, result)
+
+
+def run_each_alone(name: str, program: str, names: Iterable[str], run: Callable[[str], dict[str, Any]]) -> None:
+    """Carry out and store the runs that the command line names, or all: each in a process of its own.
+
+    `program` is the file that calls this; ``run(name)`` carries out one run in that process.
+    """
+    if sys.argv[1:2] == ["--one"]:
+        print(json.dumps(run(sys.argv[2])))
+        return
+    for each in sys.argv[1:] or names:
+        done = subprocess.run([sys.executable, program, "--one", each], check=True, stdout=subprocess.PIPE, text=True)
+        found = json.loads(done.stdout.splitlines()[-1])
+        with changing(name) as result:
+            result["machine"] = machine()
+            result.setdefault("runs", {})[each] = found
+        print(each, json.dumps(found), flush=True)
 
 
 def clock(function: Callable[[], Any]) -> float:

@@ -7,14 +7,11 @@ has fewer rows: at most ten minutes were allowed.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from typing import Any
 
 import numpy as np
-from common import changing, machine
+from common import run_each_alone
 
 TOPICS = 200
 FEATURES = 384  # as many as small language models give
@@ -106,19 +103,5 @@ def run(name: str) -> dict[str, Any]:
     return found
 
 
-def main(names: list[str]) -> None:
-    """Run each of the names in a process, and store its results."""
-    for name in names or RUNS:
-        done = subprocess.run([sys.executable, __file__, "--one", name], check=True, stdout=subprocess.PIPE, text=True)
-        found = json.loads(done.stdout.splitlines()[-1])
-        with changing("documents") as result:
-            result["machine"] = machine()
-            result.setdefault("runs", {})[name] = found
-        print(name, json.dumps(found), flush=True)
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(run(sys.argv[2])))
-    else:
-        main(sys.argv[1:])
+    run_each_alone("documents", __file__, RUNS, run)

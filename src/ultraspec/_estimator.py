@@ -352,7 +352,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         return "_fitted" in vars(self) or "_stale" in vars(self)
 
     def _refresh(self) -> None:
-        """Compute the fitted attributes after rows were added."""
+        """Compute the fitted attributes after rows were added; estimators with `partial_fit` define it."""
         raise NotImplementedError
 
     def __getstate__(self) -> Any:
