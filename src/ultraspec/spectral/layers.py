@@ -139,14 +139,20 @@ def find_layers(
         found = layers_of(agreements)[0].n_clusters
     layers = layers_of(agreements)
     if found > 1 and layers[0].strength < DOUBTFUL and not pool.sparse and pool.n_features <= WIDEST:
-        build_seed, draw_seed = null_seed.spawn(2)
-        weights = np.broadcast_to(pool.read_weights(0, pool.n_rows), pool.n_rows)
-        rng = np.random.default_rng(draw_seed)
-        null = draw_gaussian(pool.read(0, pool.n_rows), weights, pool.n_rows, options.metric, rng)
-        _, values = compare_at(ArrayRows(null), found_at, options, build_seed, engine)
-        most = max(values.values(), default=NO_AGREEMENT).likeness
-        layers = layers_of(agreements, max(CHANCE, most + MARGIN))
+        layers = layers_of(agreements, chance_of_gaussian(pool, found_at, options, null_seed, engine))
     return layers, None if is_few else chosen
+
+
+def chance_of_gaussian(
+    pool: Rows, level: int, options: GraphOptions, seed: np.random.SeedSequence, engine: ThreadEngine
+) -> float:
+    """Return the agreement that halves of one Gaussian of the same mean and covariance may reach, at least `CHANCE`."""
+    build_seed, draw_seed = seed.spawn(2)
+    n = pool.n_rows
+    weights = np.broadcast_to(pool.read_weights(0, n), n)
+    drawn = draw_gaussian(pool.read(0, n), weights, n, options.metric, np.random.default_rng(draw_seed))
+    _, values = compare_at(ArrayRows(drawn), level, options, build_seed, engine)
+    return max(CHANCE, max(values.values(), default=NO_AGREEMENT).likeness + MARGIN)
 
 
 def layers_of(agreements: dict[int, Agreement], chance: float = CHANCE) -> list[Layer]:
