@@ -13,6 +13,9 @@ from ultraspec import USPEC
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral import layers
+from ultraspec.spectral.candidates import TREES, build_hierarchy
+from ultraspec.spectral.choice import Judge, SmallGraph
+from ultraspec.spectral.edges import new_edges
 from ultraspec.spectral.layers import (
     CHANCE,
     EVERY,
@@ -21,6 +24,7 @@ from ultraspec.spectral.layers import (
     Layer,
     compare_numbers,
     find_layers,
+    label_cuts,
     layers_of,
     likeness,
     warn_of_no_structure,
@@ -85,13 +89,33 @@ def test_of_equal_agreements_the_finer_wins():
 
 
 @pytest.mark.parametrize(("best", "most"), [(7, 30), (60, 300), (151, 300), (299, 300), (300, 300), (2, 2), (2, 1)])
-def test_the_best_number_is_among_those_compared(best, most, engine):
-    compared = compare_numbers(lambda k: Agreement(1.0 / (1 + abs(k - best)), float(k)), most, engine)
+def test_the_best_number_is_among_those_compared(best, most):
+    def compare(numbers):
+        assert numbers == sorted(numbers)
+        return [Agreement(1.0 / (1 + abs(k - best)), float(k)) for k in numbers]
+
+    compared = compare_numbers(compare, most)
     assert max(compared, default=0) == (most if most > 1 else 0)
     assert set(range(2, min(EVERY, most) + 1)) <= set(compared)
     if most > 1:
         assert max(compared, key=compared.__getitem__) == best
     assert len(compared) < 170
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_of_cuts_are_those_of_the_vote(seed, engine):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((400, 2)).astype(np.float32)
+    graph = SmallGraph.build(ArrayRows(X), 60, 20, GraphOptions.of(USPEC()), np.random.SeedSequence(seed), engine)
+    edges = new_edges(X, graph.index, graph.sigma)
+    edges.weights[::3] = 0.2  # ties
+    judge = Judge(build_hierarchy(graph.graph, graph.spectrum, 5, 20, seed, engine), edges)
+    numbers = [2, 3, 4, 9, 10, 30]
+    for tree in TREES:
+        cuts = [judge.hierarchy.trees[tree].cut(k)[judge.hierarchy.nodes] for k in numbers]
+        found = list(label_cuts(judge, tree, numbers))
+        for groups, labels in zip(cuts, found, strict=True):
+            np.testing.assert_array_equal(labels, judge.label(groups))
 
 
 def layers_for(X, n_jobs=1, seed=0):

@@ -51,7 +51,7 @@ def find_consensus_layers(micro: Microclusters, rng: np.random.Generator, engine
         likenesses = [likeness(a, b) for (a, _), (b, _) in zip(labels[::2], labels[1::2], strict=True)]
         return Agreement(float(np.mean(likenesses)), float(np.mean([number for _, number in labels])))
 
-    return layers_of(compare_numbers(compare, most, engine))
+    return layers_of(compare_numbers(lambda numbers: engine.map(compare, numbers), most))
 
 
 def _tree_of_half(

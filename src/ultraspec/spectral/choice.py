@@ -122,6 +122,22 @@ class Judge:
         vote(self.edges.ids, self.edges.weights, groups, labels)
         return labels
 
+    def label_again(self, labels: Labels, before: Labels, groups: Labels) -> Labels:
+        """Label the common rows by `groups`, which divide some of the clusters `before`, given their labels by these.
+
+        The parts of a cluster have at most its weight, so a row of another cluster stays there: it does not vote again.
+        """
+        part = np.zeros(int(before.max()) + 1, dtype=np.int32)
+        part[before] = groups
+        divided = np.zeros(len(part), dtype=bool)
+        divided[before[part[before] != groups]] = True
+        voting = np.flatnonzero(divided[labels])
+        again = np.empty(len(voting), dtype=np.int32)
+        vote(self.edges.ids[voting], self.edges.weights[voting], groups, again)
+        labels = part[labels]
+        labels[voting] = again
+        return labels
+
     def cut_all(self, n_clusters: int, engine: ThreadEngine) -> list[Labels]:
         """Divide the representatives by each candidate."""
         return [cut(self.hierarchy, n_clusters, engine) for cut in CANDIDATES.values()]

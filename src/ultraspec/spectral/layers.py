@@ -10,7 +10,8 @@ same mean and covariance, which is looked at in case of doubt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -56,6 +57,7 @@ HOPELESS = 0.3  # agreement at the best number below which one time is enough
 EVERY = 60  # up to this number of clusters, every number is compared; beyond, in steps of 2 %, and then near the best
 LEAST_ROWS = 4  # common rows of a cluster; smaller ones, which outliers form, join the largest
 LEAST_ROW_SHARE = 1e-3  # the same as a share of the common rows
+AT_ONCE = 16  # numbers of clusters by which rows are labelled before they are compared
 FARTHEST = 2  # largest number of clusters that is compared, as a multiple of the level
 CHANCE = 0.4  # agreement that data without structure and of one width in all directions does not reach
 DOUBTFUL = 0.5  # strength of the first layer below which it is compared with that of one Gaussian like the data
@@ -274,28 +276,53 @@ def compare_halves(judges: Sequence[Judge], most: int, engine: ThreadEngine) -> 
     Each tree of one half is compared with each tree of the other; `most` is the largest number of clusters.
     """
 
-    def label(judge: Judge, tree: str, k: int) -> tuple[Labels, int]:
-        return without_crumbs(judge.label(judge.hierarchy.trees[tree].cut(k)[judge.hierarchy.nodes]))
+    def compare(labels: Sequence[Labels]) -> Agreement:
+        found = [without_crumbs(each) for each in labels]
+        pairs = [
+            likeness(a, b)
+            for t in range(0, len(found), 2 * len(TREES))
+            for a, _ in found[t : t + len(TREES)]
+            for b, _ in found[t + len(TREES) : t + 2 * len(TREES)]
+        ]
+        return Agreement(float(np.mean(pairs)), float(np.mean([number for _, number in found])))
 
-    def compare(k: int) -> Agreement:
-        labels = [[label(judge, tree, k) for tree in TREES] for judge in judges]
-        pairs = [(a, b) for t in range(0, len(judges), 2) for a, _ in labels[t] for b, _ in labels[t + 1]]
-        n_clusters = [number for trees in labels for _, number in trees]
-        return Agreement(float(np.mean([likeness(a, b) for a, b in pairs])), float(np.mean(n_clusters)))
+    def compare_all(numbers: Sequence[int]) -> list[Agreement]:
+        labels = [label_cuts(judge, tree, numbers) for judge in judges for tree in TREES]
+        results: list[Agreement] = []
+        for low in range(0, len(numbers), AT_ONCE):
+            here = len(numbers[low : low + AT_ONCE])
+            some = engine.map(lambda each: list(itertools.islice(each, here)), labels)  # noqa: B023
+            results += engine.map(compare, list(zip(*some, strict=True)))
+        return results
 
-    return compare_numbers(compare, min(most, *(judge.hierarchy.n_nodes for judge in judges)), engine)
+    return compare_numbers(compare_all, min(most, *(judge.hierarchy.n_nodes for judge in judges)))
 
 
-def compare_numbers(compare: Callable[[int], Agreement], most: int, engine: ThreadEngine) -> dict[int, Agreement]:
-    """Return the results of `compare` for numbers of clusters up to `most`: all small ones, and those near the best."""
+def label_cuts(judge: Judge, tree: str, numbers: Sequence[int]) -> Iterator[Labels]:
+    """Label the common rows by the cuts of a tree into these numbers of clusters, in ascending order."""
+    hierarchy = judge.hierarchy
+    before = np.zeros(len(hierarchy.nodes), dtype=np.int32)
+    labels = np.zeros(len(judge.edges), dtype=np.int32)
+    for k in numbers:
+        groups = hierarchy.trees[tree].cut(k)[hierarchy.nodes]
+        labels = judge.label_again(labels, before, groups)
+        before = groups
+        yield labels
+
+
+def compare_numbers(compare: Callable[[Sequence[int]], Sequence[Agreement]], most: int) -> dict[int, Agreement]:
+    """Return the results of `compare` for numbers of clusters up to `most`: all small ones, and those near the best.
+
+    `compare` is given ascending numbers.
+    """
     numbers = list(range(2, min(EVERY, most) + 1))
     while numbers and EVERY <= numbers[-1] < most:
         numbers.append(min(most, max(numbers[-1] + 1, round(1.02 * numbers[-1]))))
-    agreements = dict(zip(numbers, engine.map(compare, numbers), strict=True))
+    agreements = dict(zip(numbers, compare(numbers), strict=True))
     if numbers and (best := max(numbers, key=agreements.__getitem__)) > EVERY:
         step = round(0.02 * best)
         near = [k for k in range(best - step, best + step + 1) if EVERY < k <= most and k not in agreements]
-        agreements |= zip(near, engine.map(compare, near), strict=True)
+        agreements |= zip(near, compare(near), strict=True)
     return agreements
 
 
