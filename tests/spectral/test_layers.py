@@ -20,8 +20,10 @@ from ultraspec.spectral.layers import (
     CHANCE,
     EVERY,
     LEAST_HALF,
+    OUTVOTED,
     Agreement,
     Layer,
+    agreement_of_trees,
     compare_numbers,
     find_layers,
     label_cuts,
@@ -88,6 +90,16 @@ def test_of_equal_agreements_the_finer_wins():
     assert [layer.n_clusters for layer in layers_of(both)] == [4, 2]
 
 
+def test_one_kind_of_tree_can_be_outvoted():
+    alike = np.full((3, 3), 0.9)
+    alike[2] = alike[:, 2] = 0.2
+    numbers = np.array([4.0, 6.0, 2.0])
+    assert agreement_of_trees(alike, numbers) == pytest.approx((0.9 - OUTVOTED, 5.0))
+    alike[2] = alike[:, 2] = 0.85  # nearly as alike: nobody is left out
+    assert agreement_of_trees(alike, numbers) == pytest.approx((alike.mean(), 4.0))
+    assert agreement_of_trees(np.ones((3, 3)), numbers) == (1.0, 4.0)
+
+
 @pytest.mark.parametrize(("best", "most"), [(7, 30), (60, 300), (151, 300), (299, 300), (300, 300), (2, 2), (2, 1)])
 def test_the_best_number_is_among_those_compared(best, most):
     def compare(numbers):
@@ -122,6 +134,15 @@ def layers_for(X, n_jobs=1, seed=0):
     with ThreadEngine(n_jobs) as engine:
         rows = ArrayRows(np.ascontiguousarray(X, dtype=np.float32))
         return find_layers(rows, GraphOptions.of(USPEC()), np.random.SeedSequence(seed), engine)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_small_clusters_beside_a_large_one_are_counted(seed):
+    rng = np.random.default_rng(seed)
+    axes = np.eye(10)
+    small = [(200, 6 * axes[0]), (100, -6 * axes[1]), (40, 6 * axes[2])]
+    X = [rng.standard_normal((1700, 10)), *(0.5 * rng.standard_normal((n, 10)) + center for n, center in small)]
+    assert layers_for(np.vstack(X), seed=seed)[0][0].n_clusters == 4
 
 
 def test_layers_of_blobs_do_not_depend_on_threads():

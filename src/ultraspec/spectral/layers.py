@@ -63,6 +63,7 @@ CHANCE = 0.4  # agreement that data without structure and of one width in all di
 DOUBTFUL = 0.5  # strength of the first layer below which it is compared with that of one Gaussian like the data
 MARGIN = 0.15  # of agreement, by which the data must exceed that Gaussian
 WIDEST = 1000  # features of such a Gaussian
+OUTVOTED = 0.1  # agreement that it costs to leave out one kind of tree
 FINENESS = 0.3  # of two numbers in equal agreement, the larger is preferred: agreement counts times log(k)^0.3
 MOST_LAYERS = 5
 LEAST_SHARE = 0.3  # of the strength of the first layer, for the others
@@ -278,13 +279,13 @@ def compare_halves(judges: Sequence[Judge], most: int, engine: ThreadEngine) -> 
 
     def compare(labels: Sequence[Labels]) -> Agreement:
         found = [without_crumbs(each) for each in labels]
-        pairs = [
-            likeness(a, b)
-            for t in range(0, len(found), 2 * len(TREES))
-            for a, _ in found[t : t + len(TREES)]
-            for b, _ in found[t + len(TREES) : t + 2 * len(TREES)]
+        halves = [found[low : low + len(TREES)] for low in range(0, len(found), len(TREES))]
+        tables = [
+            [[likeness(a, b) for b, _ in second] for a, _ in first]
+            for first, second in zip(halves[::2], halves[1::2], strict=True)
         ]
-        return Agreement(float(np.mean(pairs)), float(np.mean([number for _, number in found])))
+        numbers = [[number for _, number in half] for half in halves]
+        return agreement_of_trees(np.mean(tables, axis=0), np.mean(numbers, axis=0))
 
     def compare_all(numbers: Sequence[int]) -> list[Agreement]:
         labels = [label_cuts(judge, tree, numbers) for judge in judges for tree in TREES]
@@ -296,6 +297,27 @@ def compare_halves(judges: Sequence[Judge], most: int, engine: ThreadEngine) -> 
         return results
 
     return compare_numbers(compare_all, min(most, *(judge.hierarchy.n_nodes for judge in judges)))
+
+
+def agreement_of_trees(likenesses: Floats, numbers: Floats) -> Agreement:
+    """Return the agreement of two halves, given that of each tree of one with each tree of the other.
+
+    One kind of tree may fail on both halves: `agreement` divides a large cluster rather than find small ones. So the
+    agreement of all trees is compared with that of all but one, less `OUTVOTED`.
+
+    Parameters
+    ----------
+    likenesses : ndarray of shape (t, t)
+        How alike the clusters of two trees are.
+    numbers : ndarray of shape (t,)
+        Mean number of clusters of each kind of tree.
+    """
+    best = Agreement(float(likenesses.mean()), float(numbers.mean()))
+    for left_out in range(len(numbers)):
+        rest = np.delete(np.arange(len(numbers)), left_out)
+        value = float(likenesses[np.ix_(rest, rest)].mean()) - OUTVOTED
+        best = max(best, Agreement(value, float(numbers[rest].mean())))
+    return best
 
 
 def label_cuts(judge: Judge, tree: str, numbers: Sequence[int]) -> Iterator[Labels]:
