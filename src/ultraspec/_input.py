@@ -22,6 +22,7 @@ from ultraspec.rows import (
     InvalidWeight,
     LocalWeights,
     Rows,
+    ScaledPlaces,
     ScaledRows,
     SparseRows,
     WeightedRows,
@@ -340,6 +341,8 @@ def open_input(
     if reset:
         rows = _open(estimator, X, reset=True)
         new_scaling = rows.scaling if isinstance(rows, ScaledRows) else None
+        if new_scaling is not None and getattr(estimator, "metric", None) == "haversine":
+            raise ScaledPlaces
         if predicts:
             estimator.scaling_ = new_scaling
         if scaling is not None and new_scaling is None:

@@ -175,7 +175,7 @@ def test_missing_values_are_counted_or_dropped(shell):
     bad[[3, 9], 1] = np.nan
     np.save("gaps.npy", bad)
     line = shell.refused("fit", "gaps.npy", "-k", 3, "-o", "l.npy")
-    assert "In all 2 of 1,200 rows have such values, in columns 1 (2)." in line
+    assert "In all, 2 of 1,200 rows have such values, in columns 1 (2)." in line
     assert "--missing drop" in line
     for scale in ("none", "standard"):
         words = ["--scale", scale, "--missing", "drop", "--seed", 0, "-o", "l.npy", "--model", "m.u", "--force"]

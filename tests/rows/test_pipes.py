@@ -204,6 +204,15 @@ def test_altered_arrow_files_never_crash(tmp_path):
             open_rows(path).read(0, 60)
 
 
+def test_names_that_are_no_text(tmp_path, monkeypatch):
+    data = arrow().replace(b"c1", b"\xff1")
+    (tmp_path / "x.ipc").write_bytes(data)
+    piped(monkeypatch, data)
+    for path in (tmp_path / "x.ipc", "-"):
+        with pytest.raises(InvalidData, match="is damaged: the name of a column is not text in UTF-8"):
+            open_rows(path)
+
+
 def test_frames_are_equal_in_all_formats(tmp_path):
     table = pd.DataFrame({"a": [1, 2, 3], "b": [0.1, np.nan, 0.3]})
     table.to_feather(tmp_path / "x.feather")
