@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 import os
 from collections.abc import Sequence
@@ -404,9 +405,9 @@ def _open(estimator: Any, X: Any, *, reset: bool, count: bool = False) -> Rows:
 def _open_data_array(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """Return the row source of a DataArray of xarray; strings that are coordinates of its columns are their names."""
     values, names = data_array_values(X)
-    rows = _open(estimator, values, reset=reset)
     if names is None:
-        return rows
+        return _open(estimator, values, reset=reset)
+    rows = _open(copy.copy(estimator), values, reset=True)  # a copy: the names are checked below
     rows.names = names
     return _reset_features(estimator, rows) if reset else _match_features(estimator, rows)
 

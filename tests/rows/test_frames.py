@@ -219,15 +219,18 @@ def test_other_tensors():
 # xarray
 
 
+@pytest.mark.filterwarnings("error")  # also of feature names
 def test_data_arrays_get_labels_with_their_coordinates():
     xarray = pytest.importorskip("xarray")
     cube = xarray.DataArray(
         X.reshape(40, 30, 3), dims=("y", "x", "band"), coords={"y": np.arange(40), "band": ["r", "g", "b"]}
-    )
+    ).assign_attrs(units="reflectance")
     rows = cube.stack(row=("y", "x")).transpose("row", "band")
     model = USPEC(3, random_state=0)
     labels = model.fit_predict(rows)
     assert labels.dims == ("row",)
+    assert labels.attrs == {}
+    assert rows.attrs == {"units": "reflectance"}
     assert model.feature_names_in_.tolist() == ["r", "g", "b"]
     np.testing.assert_array_equal(labels, USPEC(3, random_state=0).fit_predict(X))
     image = model.predict(rows).unstack()

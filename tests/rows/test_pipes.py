@@ -125,6 +125,26 @@ def test_folders_of_csv_files(tmp_path):
         open_rows(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["names.csv.bz2", "names.csv.zst", "lines.ndjson.gz"])
+def test_damaged_compressed_text(tmp_path, name):
+    path = write(tmp_path, name, X)
+    data = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for length in (len(data) - 1, len(data) // 2, 5, 1):
+        path.write_bytes(data[:length])
+        with pytest.raises(InvalidData, match=name):
+            open_rows(path)
+    for _ in range(20):
+        broken = bytearray(data)
+        broken[rng.integers(len(data))] ^= 1 << rng.integers(8)
+        path.write_bytes(broken)
+        with contextlib.suppress(InvalidData):
+            open_rows(path).read(0, 1)
+    path.write_bytes(csv())  # not compressed at all
+    with pytest.raises(InvalidData, match=name):
+        open_rows(path)
+
+
 # JSON lines
 
 

@@ -183,4 +183,5 @@ def like_rows(X: Any, values: Any) -> Any:
     if isinstance(values, tuple):
         return tuple(like_rows(X, each) for each in values)
     rows = X.isel({X.dims[1]: 0}, drop=True).copy(data=values).rename(None)
-    return rows.drop_attrs() if hasattr(rows, "drop_attrs") else rows
+    rows.attrs = {}
+    return rows

@@ -57,10 +57,11 @@ def open_parquet(path: Path, columns: Sequence[str | int] | None) -> FileRows:
 def _pandas_metadata(schema: Any) -> tuple[list[Any], list[Any]]:
     """Return what pandas has written about the index and the columns of a frame; raise ValueError if it is damaged."""
     found = schema.pandas_metadata or {}
-    parts = [found.get(name, []) if isinstance(found, dict) else None for name in ("index_columns", "columns")]
-    if not all(isinstance(part, list) for part in parts):
+    index = found.get("index_columns", []) if isinstance(found, dict) else None
+    columns = found.get("columns", []) if isinstance(found, dict) else None
+    if not isinstance(index, list) or not isinstance(columns, list):
         raise ValueError("The metadata of pandas is damaged.")
-    return parts[0], [each for each in parts[1] if isinstance(each, dict)]
+    return index, [each for each in columns if isinstance(each, dict)]
 
 
 def _categories(types: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
