@@ -46,7 +46,7 @@ test-pandas: .venv-pandas/.ready
 	.venv-pandas/bin/python -m pip install --quiet 'pandas>=3' -e '.[files,models]' pytest pytest-xdist hypothesis polars psutil
 	@touch $@
 
-# scanpy, the newest that this Python takes, and what else tutorials use: BERTopic (without its language models) and FlowIO. Releases for Python 3.11 cannot read the graphs of newer pynndescent.
+# scanpy, the newest that this Python takes, and other libraries of tutorials and tables: BERTopic (without its language models), FlowIO, Ibis, datasets of Hugging Face. Releases for Python 3.11 cannot read the graphs of newer pynndescent.
 SCANPY_TESTS := $(addprefix tests/,test_tl.py test_scanpy.py test_other_libraries.py)
 test-scanpy: .venv-scanpy/.ready
 	NUMBA_CACHE_DIR=$(CURDIR)/.venv-scanpy/numba .venv-scanpy/bin/python -m pytest -n auto $(SCANPY_TESTS)
@@ -54,7 +54,7 @@ test-scanpy: .venv-scanpy/.ready
 .venv-scanpy/.ready: pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-scanpy
 	.venv-scanpy/bin/python -m pip install --quiet --upgrade pip
-	.venv-scanpy/bin/python -m pip install --quiet scanpy igraph 'pynndescent<0.6' -e '.[files,scanpy,plots,dask]' xarray plotly hdbscan flowio pytest pytest-xdist hypothesis psutil
+	.venv-scanpy/bin/python -m pip install --quiet scanpy igraph 'pynndescent<0.6' -e '.[files,scanpy,plots,dask]' xarray plotly hdbscan flowio 'ibis-framework[polars]' datasets pytest pytest-xdist hypothesis psutil
 	.venv-scanpy/bin/python -m pip install --quiet --no-deps bertopic
 	@touch $@
 

@@ -66,7 +66,7 @@ def test_nan_and_infinity_are_refused_with_their_place(value, name, d, dtype, co
     broken = X.copy()
     broken[777, 2] = value
     broken[800:, 1] = value
-    counts = "In all 201 of 1,000 rows have such values, in columns 1 (200), 2 (1)."
+    counts = "In all, 201 of 1,000 rows have such values, in columns 1 (200), 2 (1)."
     message = f"X contains {name} in column 2, row 777. {counts}"
     with raises(message):
         USPEC(4, metric=metric, random_state=0).fit(container(broken))

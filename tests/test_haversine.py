@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import pairwise_distances
 
@@ -76,6 +77,23 @@ def test_places_that_are_none_are_refused():
         USPEC(2, metric="haversine").fit(np.column_stack([X, X[:, 0]]))
     with pytest.warns(UserWarning, match=r"look like radians. If they are, convert them first, with numpy.degrees"):
         USPEC(2, metric="haversine", random_state=0).fit(np.radians(X))
+    near = np.abs(X) % 60  # numbers that do not say which column is which
+    for names in (["lon", "lat"], ["pickup_longitude", "pickup_latitude"], ["Lng", "Lat"]):
+        with pytest.raises(
+            ValueError, match=rf"called '{names[0]}'.*latitude first: columns=\['{names[1]}', '{names[0]}'\]"
+        ):
+            USPEC(2, metric="haversine").fit(pd.DataFrame(near, columns=names))
+    for names in (["lat", "lon"], ["y", "x"], ["a", "lat"]):
+        USPEC(2, metric="haversine", random_state=0).fit(pd.DataFrame(near, columns=names))
     model = USPEC(2, metric="haversine", random_state=0).fit(X)
     with pytest.raises(ValueError, match="beyond 90"):
         model.predict([[120.0, 10.0]])
+
+
+def test_scaled_places_are_refused(tmp_path):
+    np.save(tmp_path / "X.npy", places(200)[0])
+    with (
+        open_rows(tmp_path / "X.npy", scale="standard") as rows,
+        pytest.raises(ValueError, match=r"needs degrees, and scale='standard' changes them\. Leave"),
+    ):
+        USPEC(2, metric="haversine").fit(rows)

@@ -96,7 +96,7 @@ def test_files(kind, tmp_path, scale):
     pd.DataFrame(gappy(), columns=list("abc")).to_parquet(tmp_path / "x.parquet", row_group_size=200)
     pd.DataFrame(X[COMPLETE], columns=list("abc")).to_parquet(tmp_path / "y.parquet")
     if scale:
-        with pytest.raises(NotFinite, match="In all 6 of 1,500 rows"):
+        with pytest.raises(NotFinite, match="In all, 6 of 1,500 rows"):
             open_rows(tmp_path / "x.parquet", scale=scale)
         return
     model = make(kind, missing="drop").fit(open_rows(tmp_path / "x.parquet"))
@@ -152,7 +152,7 @@ def test_errors_count_by_column(kind):
     bad = gappy()
     bad[5] = np.nan
     expected = (
-        "X contains NaN in column 0, row 0. In all 7 of 1,500 rows have such values, in columns 0 (3), 1 (4), 2 (2)."
+        "X contains NaN in column 0, row 0. In all, 7 of 1,500 rows have such values, in columns 0 (3), 1 (4), 2 (2)."
     )
     with pytest.raises(NotFinite) as caught:
         make(kind).fit(bad)
@@ -173,7 +173,7 @@ def test_errors_on_dask_come_from_this_process(caplog):
         distributed.LocalCluster(1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
         distributed.Client(cluster),
         caplog.at_level(logging.WARNING),
-        pytest.raises(NotFinite, match=r"row 0\. In all 6 of 1,500 rows"),
+        pytest.raises(NotFinite, match=r"row 0\. In all, 6 of 1,500 rows"),
     ):
         USPEC(3).fit(da.from_array(gappy(), chunks=(300, 3)))
     assert not [record for record in caplog.records if "Compute Failed" in record.getMessage()]

@@ -1,4 +1,4 @@
-"""Blocks of the tutorials that need BERTopic, FlowIO or scanpy, with the real libraries: `make test-scanpy`."""
+"""Real libraries that few of our users have, in tutorials and as tables (Ibis, Hugging Face): `make test-scanpy`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from tests.helpers.common import ROOT, blobs
 from ultraspec import metrics
@@ -84,3 +85,66 @@ def test_the_workflow_beside_leiden(monkeypatch):
     exec(preprocessing, {"sc": scanpy, "adata": adata})
     exec(workflow, {"sc": scanpy, "tl": tl, "adata": adata})
     assert metrics.ari(adata.obs["leiden"], adata.obs["uspec"]) > 0.8
+
+
+# Tables
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Return a frame, the Parquet file that has it, and the labels of its rows."""
+    from ultraspec import USPEC
+
+    parquet = pytest.importorskip("pyarrow.parquet")
+    arrow = pytest.importorskip("pyarrow")
+    X, _ = blobs(1_200, 3, 3, 0)
+    rows = arrow.table({name: X[:, j] for j, name in enumerate("abc")})
+    parquet.write_table(rows, tmp_path / "x.parquet", row_group_size=200)
+    return rows, tmp_path / "x.parquet", USPEC(3, random_state=0).fit(rows)
+
+
+def test_tables_of_ibis(table):
+    ibis = pytest.importorskip("ibis")
+    _, path, model = table
+    rows = ibis.polars.connect().read_parquet(path)
+    for same in (rows, rows.mutate(d=rows.a).select("c", "b", "a"), rows.filter(rows.a < 1e9)):
+        np.testing.assert_array_equal(model.predict(same), model.labels_)
+    weighted = clone(model).fit(rows.mutate(n=ibis.literal(2)), sample_weight="n")
+    np.testing.assert_array_equal(weighted.labels_, model.labels_)
+    with pytest.raises(ValueError, match="X has no rows"):
+        model.predict(rows.filter(rows.a > 1e9))
+    with pytest.raises(ValueError, match=r"column 'a' \(string\) must hold numbers"):
+        model.predict(rows.mutate(a=rows.a.cast("string")))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(rows.rename(z="a"))
+    with pytest.raises(Exception, match="unbound"):
+        model.predict(ibis.table(rows.schema(), name="nowhere"))
+
+
+def test_datasets_of_hugging_face(table, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    rows, path, model = table
+    data = datasets.Dataset(rows)
+    stream = datasets.load_dataset("parquet", data_files=str(path), split="train", streaming=True)
+    for same in (
+        data,
+        data.with_format("numpy"),
+        data.select(range(1_200)),
+        data.to_iterable_dataset(num_shards=3),
+        stream,
+        stream.map(lambda row: {"a": row["a"]}),
+    ):
+        np.testing.assert_array_equal(model.predict(same), model.labels_)
+    weighted = clone(model).fit(data.add_column("n", [2] * 1_200), sample_weight="n")
+    np.testing.assert_array_equal(weighted.labels_, model.labels_)
+    for splits in (datasets.DatasetDict(train=data), datasets.IterableDatasetDict(train=stream)):
+        with pytest.raises(TypeError, match=r"Dict of the splits 'train'. Pass one of them, as in X\['train'\]"):
+            model.predict(splits)
+    with pytest.raises(ValueError, match="X has no rows"):
+        model.predict(data.select([]))
+    with pytest.raises(ValueError, match=r"column 'embedding' \(list<.*must hold numbers"):
+        clone(model).fit(datasets.Dataset.from_dict({"embedding": [[1.0, 2.0]] * 9}))
+    with pytest.raises(ValueError, match="X contains NaN in column 'b', row 1"):
+        model.predict(datasets.Dataset.from_dict({"a": [1.0, 2.0], "b": [1.0, None], "c": [1.0, 2.0]}))
+    with pytest.raises(ZeroDivisionError):
+        model.predict(stream.map(lambda row: {"a": 1 / 0}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 import os
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from ultraspec.rows import (
     InvalidWeight,
     LocalWeights,
     Rows,
+    ScaledPlaces,
     ScaledRows,
     SparseRows,
     WeightedRows,
@@ -340,6 +342,8 @@ def open_input(
     if reset:
         rows = _open(estimator, X, reset=True)
         new_scaling = rows.scaling if isinstance(rows, ScaledRows) else None
+        if new_scaling is not None and getattr(estimator, "metric", None) == "haversine":
+            raise ScaledPlaces
         if predicts:
             estimator.scaling_ = new_scaling
         if scaling is not None and new_scaling is None:
@@ -401,9 +405,9 @@ def _open(estimator: Any, X: Any, *, reset: bool, count: bool = False) -> Rows:
 def _open_data_array(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """Return the row source of a DataArray of xarray; strings that are coordinates of its columns are their names."""
     values, names = data_array_values(X)
-    rows = _open(estimator, values, reset=reset)
     if names is None:
-        return rows
+        return _open(estimator, values, reset=reset)
+    rows = _open(copy.copy(estimator), values, reset=True)  # a copy: the names are checked below
     rows.names = names
     return _reset_features(estimator, rows) if reset else _match_features(estimator, rows)
 

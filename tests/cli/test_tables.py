@@ -175,7 +175,7 @@ def test_missing_values_are_counted_or_dropped(shell):
     bad[[3, 9], 1] = np.nan
     np.save("gaps.npy", bad)
     line = shell.refused("fit", "gaps.npy", "-k", 3, "-o", "l.npy")
-    assert "In all 2 of 1,200 rows have such values, in columns 1 (2)." in line
+    assert "In all, 2 of 1,200 rows have such values, in columns 1 (2)." in line
     assert "--missing drop" in line
     for scale in ("none", "standard"):
         words = ["--scale", scale, "--missing", "drop", "--seed", 0, "-o", "l.npy", "--model", "m.u", "--force"]
@@ -239,3 +239,17 @@ def test_every_result_is_in_the_table_of_the_documentation(shell):
     }
     for name, words in commands.items():
         assert list(json.loads(shell.fine(*words, "--json"))) == documented[name], name
+
+
+# Places
+
+
+def test_places_in_another_order_or_scaled(shell):
+    places = pd.DataFrame({"lon": np.abs(X[:, 0]), "lat": np.abs(X[:, 1])})
+    places.to_csv("places.csv", index=False)
+    line = shell.refused("fit", "places.csv", "-k", 2, "--metric", "haversine")
+    assert "the first is called 'lon', and the second 'lat'. Pass the latitude first: --columns lat,lon." in line
+    options = ["--columns", "lat,lon", "-k", 2, "--metric", "haversine", "--seed", 0]
+    line = shell.refused("fit", "places.csv", *options, "--scale", "standard")
+    assert "--metric haversine needs degrees, and --scale standard changes them. Leave --scale out." in line
+    assert shell.facts("fit", "places.csv", *options)["clusters"] == 2

@@ -169,3 +169,29 @@ def test_files_without_matrices(tmp_path):
     anndata.AnnData(np.zeros((0, 3), np.float32)).write_h5ad(tmp_path / "y.h5ad")
     with pytest.raises(ValueError, match="has no rows"):
         open_rows(tmp_path / "y.h5ad")
+
+
+@pytest.mark.parametrize("file", ["X/data/0", "X/indices/0", "X/indptr/0", "var/_index/0", ".zmetadata"])
+def test_damaged_zarr_folders(tmp_path, file):
+    path = tmp_path / "x.zarr"
+    make().write_zarr(path)
+    data = (path / file).read_bytes()
+    junk = [b"", data[:9], b"\x89PNG and no rows at all", b"[1, 2]", bytes(len(data))]
+    for broken in junk:
+        (path / file).write_bytes(broken)
+        with pytest.raises(InvalidData, match=r"x\.zarr"), open_rows(path, array="X") as rows:
+            rows.read(0, rows.n_rows)
+
+
+@pytest.mark.parametrize("layout", [scipy.sparse.csr_matrix, scipy.sparse.csc_matrix, np.asarray])
+def test_files_that_were_cut_off(tmp_path, layout):
+    path = tmp_path / "x.h5ad"
+    anndata.AnnData(layout(SPARSE.toarray())).write_h5ad(path)
+    data = path.read_bytes()
+    for length in (len(data) - 1, len(data) // 2, 100, 8):
+        path.write_bytes(data[:length])
+        with pytest.raises(InvalidData, match=r"x\.h5ad cannot be read as an \.h5ad file"):
+            open_rows(path)
+    path.write_bytes(b"no HDF5")
+    with pytest.raises(InvalidData, match="cannot be read"):
+        open_rows(path)

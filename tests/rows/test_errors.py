@@ -35,6 +35,8 @@ EVERY = [
     rows.ValuesTooLarge(1e306),
     rows.ZeroRow(3),
     rows.InvalidPlaces([120.0, 80.0], 2),
+    rows.InvalidPlaces([], 2, ["lon", "lat"]),
+    rows.ScaledPlaces(),
     rows.RadiansGuessed([1.5, 3.1]),
     FeatureCountMismatch(2, 3, "USPEC"),
     FeatureNamesIgnored("USPEC", fitted_with_names=True),

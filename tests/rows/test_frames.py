@@ -13,7 +13,7 @@ import pytest
 from tests.helpers.common import blobs
 from tests.helpers.row_files import frame
 from ultraspec import USENC, USPEC
-from ultraspec.rows import InvalidData, NotFinite, frames, open_table
+from ultraspec.rows import InvalidData, NotFinite, frames, is_anndata, open_table
 
 X = blobs(1200, 3, 3, seed=5)[0]
 
@@ -113,6 +113,26 @@ def test_bad_tables(path):
         USPEC(2).fit(pyarrow.table({"a": [1, None, 3], "b": [1, 2, 3]}))
 
 
+def test_a_single_column_is_no_table():
+    for column in (pyarrow.chunked_array([X[:, 0]]), polars.Series(X[:, 0])):
+        with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+            USPEC(3).fit(column)
+    with pytest.raises(InvalidData, match="X cannot be read as a table"):
+        USPEC(3).fit(Stream(pyarrow.chunked_array([X[:, 0]])))
+
+
+def test_objects_with_any_attribute_are_no_anndata():
+    """Expressions of Ibis and mocks return something for any name."""
+
+    class Anything:
+        def __getattr__(self, name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return self
+
+    assert not is_anndata(Anything())
+
+
 def test_a_query_that_fails(path):
     lazy = polars.scan_parquet(path).with_columns(polars.col("c0").cast(polars.String).str.to_integer(strict=True))
     with pytest.raises(Exception, match=r"conversion|failed"):
@@ -151,6 +171,23 @@ def test_torch(dtype):
         model.predict(values[:, 0].detach())
 
 
+def test_torch_tensors_that_are_views_or_no_rows():
+    torch = pytest.importorskip("torch")
+    values = torch.tensor(X)
+    model = USPEC(3, random_state=0).fit(X)
+    turned = torch.complex(values, -values).conj().imag  # its sign is not in its memory
+    assert turned.is_neg()
+    for same in (torch.nn.Parameter(values), values.T.contiguous().T, turned):
+        np.testing.assert_array_equal(model.predict(same), model.labels_)
+    weighted = USPEC(3, random_state=0).fit(values, sample_weight=torch.ones(len(X)))
+    np.testing.assert_array_equal(weighted.labels_, model.labels_)
+    rough = model.predict(values.to(torch.float8_e4m3fn))
+    np.testing.assert_array_equal(rough, model.predict(values.to(torch.float8_e4m3fn).double().numpy()))
+    for bad in (values.to_sparse(), values.to_sparse_csr(), values.to("meta")):
+        with pytest.raises(TypeError, match=r"X is a tensor of torch .* Pass a dense tensor"):
+            model.predict(bad)
+
+
 class Tensor:
     """A tensor that is nothing but DLPack."""
 
@@ -175,22 +212,25 @@ def test_other_tensors():
         def __dlpack__(self, **options):
             raise BufferError("not on the CPU")
 
-    with pytest.raises(TypeError, match=r"X is a tensor of .* Copy it to the CPU first"):
+    with pytest.raises(TypeError, match=r"X is a tensor of .* on the CPU"):
         model.predict(Elsewhere(X))
 
 
 # xarray
 
 
+@pytest.mark.filterwarnings("error")  # also of feature names
 def test_data_arrays_get_labels_with_their_coordinates():
     xarray = pytest.importorskip("xarray")
     cube = xarray.DataArray(
         X.reshape(40, 30, 3), dims=("y", "x", "band"), coords={"y": np.arange(40), "band": ["r", "g", "b"]}
-    )
+    ).assign_attrs(units="reflectance")
     rows = cube.stack(row=("y", "x")).transpose("row", "band")
     model = USPEC(3, random_state=0)
     labels = model.fit_predict(rows)
     assert labels.dims == ("row",)
+    assert labels.attrs == {}
+    assert rows.attrs == {"units": "reflectance"}
     assert model.feature_names_in_.tolist() == ["r", "g", "b"]
     np.testing.assert_array_equal(labels, USPEC(3, random_state=0).fit_predict(X))
     image = model.predict(rows).unstack()

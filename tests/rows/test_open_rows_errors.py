@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import json
 import os
 import pickle
 import re
@@ -11,6 +12,8 @@ import re
 import h5py
 import numpy as np
 import pandas as pd
+import pyarrow
+import pyarrow.parquet
 import pytest
 import scipy.sparse
 import zarr
@@ -195,6 +198,27 @@ def test_columns_without_numbers(tmp_path, name):
     for options in ({}, {"columns": ["a", "name", "day", "kind"]}):
         refused(path, "'name' (", "'day' (date32[day])", "'kind' (", "columns=['a', 'b', 'truth']", **options)
     assert open_rows(path, ["truth", "a"]).read(0, 3).tolist() == [[1, 1], [0, 2], [1, 3]]
+
+
+def test_categories_that_are_numbers(tmp_path):
+    """As in frames: Parquet stores them as plain numbers, and says so in the metadata of pandas."""
+    table = pd.DataFrame({"a": [1.0, 2, 3], "kind": pd.Categorical([7, 8, 7])})
+    table.to_parquet(tmp_path / "t.parquet")
+    table.to_feather(tmp_path / "t.feather")
+    for name in ("t.parquet", "t.feather"):
+        for options in ({}, {"columns": ["a", "kind"]}):
+            refused(tmp_path / name, "'kind' (dictionary<values=int64", "columns=['a']", **options)
+        assert open_rows(tmp_path / name, ["a"]).n_rows == 3
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", "7", '{"columns": 3}', '{"index_columns": 3}'])
+def test_damaged_metadata_of_pandas(tmp_path, text):
+    table = pyarrow.table({"a": [1.0, 2.0]}).replace_schema_metadata({"pandas": text})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    refused(tmp_path / "t.parquet", "cannot be read as a Parquet file")
+    odd = {"columns": [1, {"name": ["a"], "pandas_type": "categorical"}]}
+    pyarrow.parquet.write_table(table.replace_schema_metadata({"pandas": json.dumps(odd)}), tmp_path / "t.parquet")
+    assert open_rows(tmp_path / "t.parquet").shape == (2, 1)
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.npy"])

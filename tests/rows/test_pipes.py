@@ -125,6 +125,26 @@ def test_folders_of_csv_files(tmp_path):
         open_rows(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["names.csv.bz2", "names.csv.zst", "lines.ndjson.gz"])
+def test_damaged_compressed_text(tmp_path, name):
+    path = write(tmp_path, name, X)
+    data = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for length in (len(data) - 1, len(data) // 2, 5, 1):
+        path.write_bytes(data[:length])
+        with pytest.raises(InvalidData, match=name):
+            open_rows(path)
+    for _ in range(20):
+        broken = bytearray(data)
+        broken[rng.integers(len(data))] ^= 1 << rng.integers(8)
+        path.write_bytes(broken)
+        with contextlib.suppress(InvalidData):
+            open_rows(path).read(0, 1)
+    path.write_bytes(csv())  # not compressed at all
+    with pytest.raises(InvalidData, match=name):
+        open_rows(path)
+
+
 # JSON lines
 
 
@@ -202,6 +222,15 @@ def test_altered_arrow_files_never_crash(tmp_path):
         path.write_bytes(broken)
         with contextlib.suppress(InvalidData, OSError):
             open_rows(path).read(0, 60)
+
+
+def test_names_that_are_no_text(tmp_path, monkeypatch):
+    data = arrow().replace(b"c1", b"\xff1")
+    (tmp_path / "x.ipc").write_bytes(data)
+    piped(monkeypatch, data)
+    for path in (tmp_path / "x.ipc", "-"):
+        with pytest.raises(InvalidData, match="is damaged: the name of a column is not text in UTF-8"):
+            open_rows(path)
 
 
 def test_frames_are_equal_in_all_formats(tmp_path):

@@ -97,7 +97,7 @@ def test_bad_values_are_counted_in_all_rows_not_in_the_sample():
     X = blobs(3_000)[0].copy()
     X[[7, 1_500, 2_999], 1] = np.nan
     for make in (USPEC, USENC):
-        with pytest.raises(ValueError, match=r"column 1, row 7\. In all 3 of 3,000 rows"):
+        with pytest.raises(ValueError, match=r"column 1, row 7\. In all, 3 of 3,000 rows"):
             make(4, graph_rows=500, random_state=0).fit(X)
 
 

@@ -73,11 +73,11 @@ def _measure_null(rows: LabeledRows, model: Model, choice: Choice, table: CutTab
     n_graphs = 1 + min(NULL_GRAPHS - 1, len(choice.judges))
     p = len(choice.judges[0].hierarchy.nodes)
     options = GraphOptions.of(rows.model)
-    first, *others = null_judges(model, rows.state.n_rows, p, rows.model.n_clusters_, n_graphs, options, rows.engine)
-    most = min(judge.hierarchy.n_nodes for judge in (first, *others))
+    judges = null_judges(model, rows.state.n_rows, p, rows.model.n_clusters_, n_graphs, options, rows.engine)
+    most = min(judge.hierarchy.n_nodes for judge in judges)
     ks = [k for k in NULL_KS if k <= min(most, max(table.ks))]
     alone = rows.engine.within(MemberReporter(rows.engine.reporter), alone=True)
-    measured = rows.engine.map(lambda k: null_level(first, others, k, alone), ks)
+    measured = rows.engine.map(lambda k: null_level(judges, k, alone), ks)
     return Null(ks, [level for level, _ in measured], [score for _, score in measured]) if ks else None
 
 

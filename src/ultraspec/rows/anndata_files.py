@@ -43,7 +43,7 @@ class SparseInfo(ArrayInfo):
 
 def is_anndata(value: Any) -> bool:
     """Return whether an object is an AnnData."""
-    return all(hasattr(value, name) for name in ("obs_names", "var_names", "obsm", "layers", "n_obs"))
+    return all(hasattr(type(value), name) for name in ("obs_names", "var_names", "obsm", "layers", "n_obs"))
 
 
 def open_h5ad(path: Path, columns: Sequence[str | int] | None, *, array: str | None = None) -> Rows:

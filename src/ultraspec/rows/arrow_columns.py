@@ -55,7 +55,10 @@ def choose_numeric(
 
 def schema_types(path: Path, schema: Any) -> dict[str, Any]:
     """Return the types of the columns of a schema by name; raise if a name is repeated."""
-    names = list(schema.names)
+    try:
+        names = list(schema.names)
+    except UnicodeDecodeError as error:
+        raise InvalidFile(path, "is damaged: the name of a column is not text in UTF-8") from error
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InvalidFile(path, f"has more than one column named {repeated[0]!r}", "Rename one of them.")

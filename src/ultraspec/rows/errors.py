@@ -210,7 +210,7 @@ class NotFinite(InvalidData):
         columns = [f"{name!r} ({count:,})" for name, count in self.counts.items()]
         more = f", ... ({len(columns)} in all)" if len(columns) > MOST_SHOWN else ""
         return (
-            f"{first} In all {self.n_bad:,} of {self.n_rows:,} rows have such values, in columns "
+            f"{first} In all, {self.n_bad:,} of {self.n_rows:,} rows have such values, in columns "
             f"{', '.join(columns[:MOST_SHOWN])}{more}."
         )
 
@@ -274,9 +274,12 @@ class InvalidPlaces(InvalidData):
 
     largest: list[float]  #: largest absolute value of each column, or empty if there are not two columns
     n_features: int  #: number of columns
+    swapped: list[str] = field(default_factory=list)  #: names of the columns, if these say that they are swapped
 
     def _problem(self, notation: Notation) -> str:
         needs = f"{notation.argument('metric', 'haversine')} needs two columns, latitude and longitude in degrees"
+        if self.swapped:
+            return f"{needs}, but the first is called {self.swapped[0]!r}, and the second {self.swapped[1]!r}."
         if not self.largest:
             return f"{needs}, but {notation.data} has {self.n_features}."
         latitude, longitude = self.largest
@@ -285,12 +288,26 @@ class InvalidPlaces(InvalidData):
         return f"{needs}, but the second column has values up to {longitude:g}, beyond 360."
 
     def _advice(self, notation: Notation) -> str:
+        if self.swapped:
+            return f"Pass the latitude first: {notation.argument('columns', self.swapped[::-1])}."
         if not self.largest:
             return f"Choose them with {notation.argument('columns', ...)}, or in another way."
         latitude, longitude = self.largest
         if latitude > 90 >= longitude:
             return "The second column has none: they look swapped. Pass the latitude first."
         return "Check the columns and their unit."
+
+
+@dataclass(eq=False)
+class ScaledPlaces(InvalidData):
+    """Rows are scaled, and the metric is haversine, which needs degrees."""
+
+    def _problem(self, notation: Notation) -> str:
+        scaled = notation.argument("scale", "standard")
+        return f"{notation.argument('metric', 'haversine')} needs degrees, and {scaled} changes them."
+
+    def _advice(self, notation: Notation) -> str:
+        return f"Leave {notation.parameter('scale')} out."
 
 
 @dataclass(eq=False)

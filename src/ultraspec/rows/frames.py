@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ultraspec._checks import import_optional
+from ultraspec._checks import import_optional, join_names
 from ultraspec.rows.arrow_columns import write_batches
 from ultraspec.rows.errors import InvalidFile, NotNumeric
 from ultraspec.rows.file_rows import FileSource
@@ -69,13 +69,23 @@ def _stream(X: Any) -> Iterator[Any] | None:
         return _batches([read(BATCH_ROWS)])
     if library == "ibis" and hasattr(X, "to_pyarrow_batches"):  # its Arrow stream would collect the whole table
         return _batches([X.to_pyarrow_batches(chunk_size=BATCH_ROWS)])
+    if library == "datasets" and isinstance(X, dict):
+        raise TypeError(
+            f"X is a {name} of the splits {join_names(X)}. Pass one of them, as in X[{next(iter(X), 'train')!r}]."
+        )
     if library == "datasets" and hasattr(X, "with_format"):
         return _batches(X.with_format("arrow").iter(batch_size=BATCH_ROWS))
     if library == "pyarrow" and hasattr(X, "scanner"):
         return _batches([X.scanner(batch_size=BATCH_ROWS, **_scan_options(X)).to_reader()])
     if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "iloc"):
         arrow: Any = import_optional("pyarrow", "Arrow streams")
-        return _batches([arrow.RecordBatchReader.from_stream(X)])
+        try:
+            reader = arrow.RecordBatchReader.from_stream(X)
+        except arrow.ArrowInvalid as error:  # a single column
+            if hasattr(X, "__array__"):
+                return None
+            raise InvalidFile(X_PATH, f"cannot be read as a table ({error})") from error
+        return _batches([reader])
     return None
 
 
@@ -128,18 +138,22 @@ def is_tensor(X: Any) -> bool:
 
 def tensor_values(X: Any) -> npt.NDArray[Any]:
     """Return the values of a tensor, without a copy if it is in memory and NumPy knows its type."""
-    if hasattr(X, "detach"):  # torch
-        X = X.detach().cpu()
-        if "bfloat16" in str(X.dtype):
-            X = X.float()
     try:
-        return np.from_dlpack(X)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        for name in ("get", "numpy"):  # cupy, and others that copy from their device
-            if hasattr(X, name):
-                return np.asarray(getattr(X, name)())
+        if hasattr(X, "detach"):  # torch
+            X = X.detach().cpu().resolve_neg()
+            if "bfloat16" in str(X.dtype) or "float8" in str(X.dtype):
+                X = X.float()
+        try:
+            return np.from_dlpack(X)
+        except (BufferError, RuntimeError, TypeError, ValueError):
+            for name in ("get", "numpy"):  # cupy, and others that copy from their device
+                if hasattr(X, name):
+                    return np.asarray(getattr(X, name)())
+            raise
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:  # NotImplementedError is a RuntimeError
         raise TypeError(
-            f"X is a tensor of {library_of(X)} that NumPy cannot read ({error}). Copy it to the CPU first."
+            f"X is a tensor of {library_of(X)} that NumPy cannot read ({error}). Pass a dense tensor of numbers on the "
+            "CPU."
         ) from error
 
 
@@ -169,4 +183,5 @@ def like_rows(X: Any, values: Any) -> Any:
     if isinstance(values, tuple):
         return tuple(like_rows(X, each) for each in values)
     rows = X.isel({X.dims[1]: 0}, drop=True).copy(data=values).rename(None)
-    return rows.drop_attrs() if hasattr(rows, "drop_attrs") else rows
+    rows.attrs = {}
+    return rows

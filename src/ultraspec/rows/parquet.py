@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -54,6 +54,24 @@ def open_parquet(path: Path, columns: Sequence[str | int] | None) -> FileRows:
     return MatrixRows(source, file, n_rows, chosen, dtype, by_column=True, stored=chosen.numbers)
 
 
+def _pandas_metadata(schema: Any) -> tuple[list[Any], list[Any]]:
+    """Return what pandas has written about the index and the columns of a frame; raise ValueError if it is damaged."""
+    found = schema.pandas_metadata or {}
+    index = found.get("index_columns", []) if isinstance(found, dict) else None
+    columns = found.get("columns", []) if isinstance(found, dict) else None
+    if not isinstance(index, list) or not isinstance(columns, list):
+        raise ValueError("The metadata of pandas is damaged.")
+    return index, [each for each in columns if isinstance(each, dict)]
+
+
+def _categories(types: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the types of columns that were categories of numbers in a frame: Parquet stores them as plain numbers."""
+    arrow: Any = import_optional("pyarrow", "Parquet files")
+    names = {str(each.get("name")) for each in columns if each.get("pandas_type") == "categorical"}
+    numeric = [name for name in names & set(types) if numpy_type(types[name]) is not None]
+    return {name: arrow.dictionary(arrow.int32(), types[name]) for name in numeric}
+
+
 def is_parquet_folder(folder: Path) -> bool:
     """Return whether a folder has Parquet files in it."""
     return bool(find_parts(folder, SUFFIXES))
@@ -90,9 +108,11 @@ class Part:
         with state.reading(KIND), parquet.ParquetFile(str(path)) as file:
             schema = file.schema_arrow
             metadata = file.metadata
-            index_columns = (schema.pandas_metadata or {}).get("index_columns", ())
-        index = {name for name in schema.names if name in index_columns or PANDAS_INDEX.fullmatch(name)}
-        return cls(state, metadata, list(schema.names), dict(zip(schema.names, schema.types, strict=True)), index)
+            index_columns, columns = _pandas_metadata(schema)
+            names = list(schema.names)
+        index = {name for name in names if name in index_columns or PANDAS_INDEX.fullmatch(name)}
+        types = dict(zip(names, schema.types, strict=True))
+        return cls(state, metadata, names, types | _categories(types, columns), index)
 
     @property
     def data_names(self) -> list[str]:

@@ -20,8 +20,8 @@ from ultraspec.rows.interface import Rows
 
 KIND = "a Zarr folder"
 METADATA = ("zarr.json", ".zarray", ".zgroup")  # one of these files is in every Zarr folder
-# codecs raise RuntimeError and others on damaged chunks
-ERRORS = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError)
+# codecs raise RuntimeError, SystemError and others on damaged chunks
+ERRORS = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, SystemError)
 
 
 def is_zarr_folder(folder: Path) -> bool:

@@ -136,6 +136,8 @@ class Preprocessor:
 
         if metric == "haversine" and (rows.sparse or rows.n_features != 2):
             raise InvalidPlaces([], rows.n_features)
+        if metric == "haversine" and names is not None and _look_swapped(*map(str, names)):
+            raise InvalidPlaces([], 2, [str(name) for name in names])
         results = engine.map_rows(rows, extremes)
         low = np.min([low for low, _, _ in results], axis=0)
         high = np.max([high for _, high, _ in results], axis=0)
@@ -298,6 +300,13 @@ def from_sphere(points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the latitude and longitude, in degrees, of directions (n, 3)."""
     x, y, z = points.T
     return np.degrees(np.column_stack([np.arctan2(z, np.hypot(x, y)), np.arctan2(y, x)]))
+
+
+def _look_swapped(first: str, second: str) -> bool:
+    """Return whether the names of two columns say that the first is the longitude."""
+    first, second = first.lower(), second.lower()
+    is_longitude = "lat" not in first and ("lon" in first or "lng" in first)
+    return is_longitude and "lat" in second and "lon" not in second
 
 
 def _check_places(largest: npt.NDArray[np.float64], *, warn: bool) -> None:

@@ -33,7 +33,7 @@ from ultraspec.spectral.null import draw_gaussian
 from ultraspec.spectral.options import GraphOptions
 
 NULL_ROWS = 6_000
-NULL_GRAPHS = 3  # the first of them is divided, the others judge
+NULL_GRAPHS = 3  # each of them is divided, the others judge
 HIGH = 0.9  # quantile: the ends of one cloud are found again better than its middle
 
 Floats = npt.NDArray[np.float64]
@@ -54,7 +54,7 @@ class Stability:
     agreement : float
         Agreement of the clustering with those of the graphs: mean adjusted Rand index.
     null_agreement : float
-        The same for rows without structure.
+        The same for rows without structure, the highest of several graphs.
     n_graphs : int
         Number of graphs.
 
@@ -175,9 +175,26 @@ def null_judges(
     return first + resampled_judges(rows, common, n_graphs - 1, expected, options, seeds[1], engine)
 
 
-def null_level(own: Judge, judges: Sequence[Judge], k: int, engine: ThreadEngine) -> tuple[float, float]:
-    """Return a high stability and the agreement of the candidate that agrees most, as for the data itself."""
-    others = [judge.label_all(k, engine) for judge in judges]
+def null_level(judges: Sequence[Judge], k: int, engine: ThreadEngine) -> tuple[float, float]:
+    """Return a high stability of clusters, and the highest agreement, of rows without structure.
+
+    Each graph is divided in turn, and the others judge: the clusters of a single graph are too few for a quantile.
+    """
+    labelings = [judge.label_all(k, engine) for judge in judges]
+    found = []
+    agreements = []
+    for number, judge in enumerate(judges):
+        others = labelings[:number] + labelings[number + 1 :]
+        stability, agreed = null_stability(judge, others, k, engine)
+        found.append(stability)
+        agreements.append(agreed)
+    return upper_level(np.concatenate(found)), max(agreements)
+
+
+def null_stability(
+    own: Judge, others: Sequence[Sequence[Labels]], k: int, engine: ThreadEngine
+) -> tuple[Floats, float]:
+    """Return corrected stability and agreement of the candidate that agrees most, as for the data itself."""
     everything = [each for labelings in others for each in labelings]
     labels: dict[str, Labels] = {name: own.label(cut(own.hierarchy, k, engine)) for name, cut in CANDIDATES.items()}
     ranked = rank({name: agreement(each, everything) for name, each in labels.items()})
@@ -185,8 +202,19 @@ def null_level(own: Judge, judges: Sequence[Judge], k: int, engine: ThreadEngine
     n_groups = int(chosen.max()) + 1
     shares = np.bincount(chosen, minlength=n_groups) / len(chosen)
     stability = cluster_stability(chosen, n_groups, others)
-    level = np.quantile(correct_for_size(stability, shares)[shares > 0], HIGH)
-    return float(level), float(next(iter(ranked.values())))
+    return correct_for_size(stability, shares)[shares > 0], float(next(iter(ranked.values())))
+
+
+def upper_level(values: Floats) -> float:
+    """Return the value that one more of the same kind exceeds in at most a tenth of the cases, if there are ten.
+
+    Examples
+    --------
+    >>> upper_level(np.arange(1.0, 20.0))  # 18 of 20 values, with the new one
+    18.0
+    """
+    place = int(np.ceil((len(values) + 1) * HIGH - 1e-9))
+    return float(np.sort(values)[min(place, len(values)) - 1])
 
 
 def measure_stability(
@@ -226,8 +254,8 @@ def measure_stability(
     clusters = cluster_stability(labels, n_clusters, others)
     p = len(judges[0].hierarchy.nodes)
     n_null = 1 + (len(judges) if resampled else min(NULL_GRAPHS - 1, len(judges)))
-    first, *rest = null_judges(model, n_rows, p, n_clusters, n_null, options, engine, resampled=resampled)
-    k = min(n_clusters, *(judge.hierarchy.n_nodes for judge in (first, *rest)))
-    level, null_agreement = null_level(first, rest, k, engine)
+    null = null_judges(model, n_rows, p, n_clusters, n_null, options, engine, resampled=resampled)
+    k = min(n_clusters, *(judge.hierarchy.n_nodes for judge in null))
+    level, null_agreement = null_level(null, k, engine)
     corrected = correct_for_size(clusters, shares)
     return Stability(clusters, corrected, level, agreement(labels, everything), null_agreement, len(judges))
