@@ -3,31 +3,38 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage test-oldest test-pandas test-scanpy test-free-threaded check bench peers docs package clean
+.PHONY: demo test coverage environments test-oldest test-pandas test-scanpy test-free-threaded check bench peers docs package clean
 
 demo: $(VENV)/.core
 	$(BIN)/python -m ultraspec demo
+
+# Python of an environment, whose kernels are cached by release of numba: environments of equal releases compile them once.
+NUMBA_RELEASE = $$($(1)/bin/python -c "import numba; print(numba.__version__)")
+WITH_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.numba/$(NUMBA_RELEASE)" $(1)/bin/python
 
 # Threads of OpenMP (scikit-learn's k-means) wait asleep: the workers of pytest share the cores, and spinning takes them.
 test coverage: export OMP_WAIT_POLICY := passive
 
 # All tests, or some: make test TESTS=tests/test_uspec.py, make test TESTS="tests/rows -k parquet"
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
+	$(call WITH_CACHE,$(VENV)) -m pytest -n auto --dist worksteal $(TESTS)
 
 # Lines that the tests run. Kernels are left out: numba compiles them, so that Python sees none of their lines run.
 # The estimators, the paper and what is below them must reach 95 %.
 COVERED := */_checks.py,*/_estimator.py,*/ultraspec/_input.py,*/uspec.py,*/usenc.py,*/spectral/*,*/ensemble/*,*/cluster/*,*/rows/*,*/engines/*,*/storage/*,*/persistence/*
 coverage: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report= $(TESTS)
+	$(call WITH_CACHE,$(VENV)) -m pytest -n auto --dist worksteal --cov --cov-report= $(TESTS)
 	$(BIN)/python -m coverage report
 	$(BIN)/python -m coverage report --show-missing --fail-under=95 --include='$(COVERED)'
 
-# The estimator on the oldest releases that are supported. Kernels are cached apart: another numba's would be in the way.
+# Environments beside .venv.
+environments: .venv-oldest/.ready .venv-pandas/.ready .venv-scanpy/.ready
+
+# The estimator on the oldest releases that are supported.
 OLDEST := numpy==1.26.* scipy==1.11.* scikit-learn==1.6.0 numba==0.60.* threadpoolctl==3.2.* pandas==2.2.*
 OLDEST_TESTS := $(addprefix tests/,test_sklearn_api.py spectral/test_neighbors.py engines/test_threads.py _kernels/test_lapack.py persistence/test_model_files.py)
 test-oldest: .venv-oldest/.ready
-	NUMBA_CACHE_DIR=$(CURDIR)/.venv-oldest/numba .venv-oldest/bin/python -m pytest -n auto $(OLDEST_TESTS)
+	$(call WITH_CACHE,.venv-oldest) -m pytest -n auto $(OLDEST_TESTS)
 
 .venv-oldest/.ready: pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-oldest
@@ -38,7 +45,7 @@ test-oldest: .venv-oldest/.ready
 # Frames of pandas 3, which anndata keeps out of the environment of `make test`.
 PANDAS_TESTS := $(addprefix tests/,test_bad_input.py rows/test_open_rows.py rows/test_open_rows_errors.py ensemble/test_combine.py metrics/test_labels.py test_uspec.py test_usenc.py)
 test-pandas: .venv-pandas/.ready
-	NUMBA_CACHE_DIR=$(CURDIR)/.venv-pandas/numba .venv-pandas/bin/python -m pytest -n auto $(PANDAS_TESTS) -k "frame or pandas or names or words or other_things or csv or format"
+	$(call WITH_CACHE,.venv-pandas) -m pytest -n auto $(PANDAS_TESTS) -k "frame or pandas or names or words or other_things or csv or format"
 
 .venv-pandas/.ready: pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-pandas
@@ -49,7 +56,7 @@ test-pandas: .venv-pandas/.ready
 # scanpy, the newest that this Python takes, and other libraries of tutorials and tables: BERTopic (without its language models), FlowIO, Ibis, datasets of Hugging Face. Releases for Python 3.11 cannot read the graphs of newer pynndescent.
 SCANPY_TESTS := $(addprefix tests/,test_tl.py test_scanpy.py test_other_libraries.py)
 test-scanpy: .venv-scanpy/.ready
-	NUMBA_CACHE_DIR=$(CURDIR)/.venv-scanpy/numba .venv-scanpy/bin/python -m pytest -n auto $(SCANPY_TESTS)
+	$(call WITH_CACHE,.venv-scanpy) -m pytest -n auto $(SCANPY_TESTS)
 
 .venv-scanpy/.ready: pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-scanpy
@@ -119,4 +126,4 @@ $(VENV)/.%: $(VENV)/bin/python pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-pandas .venv-scanpy .venv-free .venv-peers dist build docs/_build
+	rm -rf $(VENV) .numba .venv-oldest .venv-pandas .venv-scanpy .venv-free .venv-peers dist build docs/_build

@@ -34,7 +34,7 @@ def few_cuts():
 
 @pytest.fixture(scope="session", autouse=True)
 def small_blocks():
-    """Cut even a few thousand rows into many blocks, so that every test meets the seams between them."""
-    usual, interface.LEAST_BLOCK_ROWS = interface.LEAST_BLOCK_ROWS, (256, 256)
+    """Cut even a few hundred rows into several blocks, so that every test meets the seams between them."""
+    usual, interface.LEAST_BLOCK_ROWS = interface.LEAST_BLOCK_ROWS, (100, 100)
     yield
     interface.LEAST_BLOCK_ROWS = usual

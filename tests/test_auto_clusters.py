@@ -29,7 +29,7 @@ def test_a_clear_step_of_the_eigenvalues_is_taken(k, d):
 
 @pytest.mark.parametrize("discretize", ["agreement", "linked", "border"])
 def test_auto_is_a_fit_with_that_number(discretize, tmp_path):
-    X, _ = datasets.generate("cg", 2_500, random_state=1)
+    X, _ = datasets.generate("cg", 1_000, random_state=1)
     model = USPEC("auto", discretize=discretize, random_state=0).fit(X)
     k = model.n_clusters_
     fixed = USPEC(k, discretize=discretize, random_state=0).fit(X)
@@ -89,13 +89,13 @@ def test_data_without_structure(draw, d):
 def test_layers_do_not_depend_on_threads_or_on_where_rows_are(tmp_path):
     dask_array = pytest.importorskip("dask.array")
     pandas = pytest.importorskip("pandas")
-    X, _ = separate(1200, 6, 3)
+    X, _ = separate(700, 6, 3)
     X = X.astype(np.float32)
     model = USPEC("auto", random_state=0, n_jobs=1).fit(X)
     np.save(tmp_path / "rows.npy", X)
     pandas.DataFrame(X, columns=list("abc")).to_parquet(tmp_path / "rows.parquet")
     others = [open_rows(tmp_path / "rows.npy"), open_rows(tmp_path / "rows.parquet")]
-    for other in (X, *others, dask_array.from_array(X, chunks=(400, 3))):
+    for other in (X, *others, dask_array.from_array(X, chunks=(250, 3))):
         again = USPEC("auto", random_state=0, n_jobs=2).fit(other)
         assert again.layers_ == model.layers_
         np.testing.assert_array_equal(np.asarray(again.labels_), model.labels_)

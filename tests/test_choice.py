@@ -25,6 +25,11 @@ INPUTS = {
 
 @pytest.fixture(scope="module")
 def face():
+    return datasets.generate("sf", 3_000, random_state=0)[0]
+
+
+@pytest.fixture(scope="module")
+def large_face():
     return datasets.generate("sf", 6_000, random_state=0)[0]
 
 
@@ -50,7 +55,8 @@ def test_labels_are_the_same_on_any_number_of_threads_and_predicted(way, kind):
 
 
 @pytest.mark.parametrize("fitted", ["auto", "kmeans"])
-def test_labels_of_a_sparse_graph_are_predicted(fitted, face):
+def test_labels_of_a_sparse_graph_are_predicted(fitted, large_face):
+    face = large_face
     one, two = (
         USPEC(4, n_representatives=1_800, discretize=fitted, random_state=0, n_jobs=j).fit(face) for j in (1, 2)
     )
@@ -124,7 +130,7 @@ def test_candidates(model, face):
 
 @pytest.mark.parametrize(("name", "k"), [("cc", 3), ("cg", 11)])
 def test_the_tree_that_agrees_most_gives_the_labels(name, k):
-    X, _ = datasets.generate(name, 5_000, random_state=0)
+    X, _ = datasets.generate(name, 3_000, random_state=0)
     model = USPEC(k, random_state=0).fit(X)
     assert model.discretize_ in TREES
     other = USPEC(k, discretize=model.discretize_, random_state=0).fit(X)
@@ -167,7 +173,8 @@ def test_cuts_of_a_tree_are_nested(tree, face):
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_rows_of_nested_cuts_change_at_the_borders_only(tree, face):
+def test_rows_of_nested_cuts_change_at_the_borders_only(tree, large_face):
+    face = large_face
     model = USPEC(4, discretize=tree, random_state=0).fit(face)
     for k in (2, 4, 8):
         coarse, fine = model.cut(k).labels_, model.cut(k + 1).labels_

@@ -9,9 +9,9 @@ from ultraspec._estimator import fitted
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.figures.cuts import judge_cut
 
-X, Y = blobs(1500, d=3)
+X, Y = blobs(600, d=3)
 RNG = np.random.default_rng(0)
-NOISE = RNG.normal(size=(1500, 3))
+NOISE = RNG.normal(size=(900, 3))
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_rows_of_files_and_of_a_cluster(tmp_path, model):
     import dask
 
     with dask.config.set(scheduler="sync"):
-        there = model.stability(da.from_array(X, chunks=(600, 3)), n_graphs=2)
+        there = model.stability(da.from_array(X, chunks=(250, 3)), n_graphs=2)
     assert there.clusters.tolist() == found.clusters.tolist()
 
 

@@ -19,7 +19,7 @@ COMPONENTS = pytest.mark.filterwarnings("ignore:The graph has")  # the test requ
 FEW = {"uspec": {}, "usenc": {"n_estimators": 4}}  # options that keep the tests quick
 
 
-def cells(n=600, k=4, d=5, seed=0):
+def cells(n=300, k=4, d=5, seed=0):
     """Return an AnnData with a representation of k clusters, and the clusters."""
     X, y = blobs(n, k, d, seed)
     counts = scipy.sparse.csr_matrix(np.random.default_rng(seed).poisson(1.0, size=(n, 7)).astype(np.float32))
@@ -74,7 +74,7 @@ def test_particulars_of_each_method():
 @BOTH
 def test_embedding_equals_transform_on_many_blocks_and_overlapping_clusters(function, kind):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(20_000, 2)).astype(np.float32)
+    X = rng.normal(size=(5_000, 2)).astype(np.float32)
     adata = anndata.AnnData(X)
     run(function, adata, 7, use_rep="X", n_representatives=200, n_jobs=2)
     model = kind(7, random_state=0, n_representatives=200, **FEW[function.__name__]).fit(X)

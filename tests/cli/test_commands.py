@@ -79,7 +79,7 @@ class TestFit:
     def test_result(self, shell, fitted):
         facts = shell.facts("fit", "x.npy", "-k", 3, "--seed", 0, "-o", "l.npy", "--model", "m.u")
         sizes = np.bincount(fitted.labels_).tolist()
-        assert (facts["rows"], facts["features"], facts["clusters"], facts["sizes"]) == (2000, 2, 3, sizes)
+        assert (facts["rows"], facts["features"], facts["clusters"], facts["sizes"]) == (1000, 2, 3, sizes)
         assert facts["sizes"] == np.bincount(np.load("l.npy")).tolist()  # in the order of the labels
         assert facts["outputs"] == {"labels": str(shell.folder / "l.npy"), "model": str(shell.folder / "m.u")}
         out = shell.fine("fit", "x.npy", "-k", 3, "--seed", 0)
@@ -171,7 +171,7 @@ class TestFit:
             shell.fine("report", "m.u", name, "-o", "r.html", "--force")
             page = (shell.folder / "r.html").read_text(encoding="utf-8")
             assert (f"ultraspec fit {name} -k 3" in page) == fitted
-            assert ("# DATA: the 2,000 rows that were fitted" in page) != fitted
+            assert ("# DATA: the 1,000 rows that were fitted" in page) != fitted
 
     def test_the_report_tells_the_command_that_repeats_the_run(self, shell):
         import html
@@ -253,7 +253,7 @@ class TestEvaluate:
         facts = shell.facts("evaluate", "l.npy", "y.npy")
         for name in ("nmi", "majority_accuracy", "hungarian_accuracy", "ari"):
             assert facts[name] == getattr(metrics, name)(data[1], labels)
-        assert (facts["rows"], facts["clusters"], facts["classes"]) == (2000, 4, 3)
+        assert (facts["rows"], facts["clusters"], facts["classes"]) == (1000, 4, 3)
         assert f"NMI                 {facts['nmi']:.4f}" in shell.fine("evaluate", "l.npy", "y.npy")
 
     def test_words_and_columns(self, shell, data):
@@ -274,7 +274,7 @@ class TestEvaluate:
 
     def test_lengths_must_agree(self, shell):
         np.save("short.npy", np.zeros(7, int))
-        assert shell.refused("evaluate", "short.npy", "y.npy").startswith("short.npy has 7 labels and y.npy has 2,000")
+        assert shell.refused("evaluate", "short.npy", "y.npy").startswith("short.npy has 7 labels and y.npy has 1,000")
 
 
 class TestGenerate:
@@ -448,7 +448,7 @@ def test_files_that_another_program_writes_meanwhile_stay_and_nothing_is_lost(sh
     names = {"labels": "l-2.npy", "model": "n-2.u", "report": "r-2.html"}
     assert json.loads(out)["outputs"] == {key: str(shell.folder / name) for key, name in names.items()}
     assert all((shell.folder / name).read_text() == "another's" for name in ("l.npy", "n.u", "r.html"))
-    assert len(np.load(shell.folder / "l-2.npy")) == 2000
+    assert len(np.load(shell.folder / "l-2.npy")) == 1000
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs links")

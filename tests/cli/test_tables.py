@@ -20,7 +20,7 @@ from tests.helpers.common import ROOT
 from tests.helpers.standard_input import piped
 from ultraspec import USENC, USPEC, load, save
 
-X, Y = circles(1200)
+X, Y = circles(600)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_weights_are_a_column(shell, monkeypatch):
 
 def test_weights_that_are_none(shell):
     pd.DataFrame({"x0": X[:, 0], "n": -np.ones(len(X)), "x1": X[:, 1]}).to_parquet("w.parquet")
-    assert "--weight has 1,200 invalid weights, the first in row 0: -1" in shell.refused(
+    assert "--weight has 600 invalid weights, the first in row 0: -1" in shell.refused(
         "fit", "w.parquet", "-k", 3, "--weight", "n"
     )
     assert "no column named 'm'" in shell.refused("fit", "w.parquet", "-k", 3, "--weight", "m")
@@ -175,12 +175,12 @@ def test_missing_values_are_counted_or_dropped(shell):
     bad[[3, 9], 1] = np.nan
     np.save("gaps.npy", bad)
     line = shell.refused("fit", "gaps.npy", "-k", 3, "-o", "l.npy")
-    assert "In all, 2 of 1,200 rows have such values, in columns 1 (2)." in line
+    assert "In all, 2 of 600 rows have such values, in columns 1 (2)." in line
     assert "--missing drop" in line
     for scale in ("none", "standard"):
         words = ["--scale", scale, "--missing", "drop", "--seed", 0, "-o", "l.npy", "--model", "m.u", "--force"]
         facts = shell.facts("fit", "gaps.npy", "-k", 3, *words)
-        assert (facts["missing"], sum(facts["sizes"])) == (2, 1198)
+        assert (facts["missing"], sum(facts["sizes"])) == (2, 598)
         assert np.flatnonzero(np.load("l.npy") == -1).tolist() == [3, 9]
         assert "2 rows with missing values, labelled -1" in shell.fine(
             "predict", "m.u", "gaps.npy", "-o", "p.npy", "--force"
@@ -200,7 +200,7 @@ def test_labels_in_obs(shell, model, name):
     cells.write_h5ad(name) if name == "a.h5ad" else cells.write_zarr(name)
     read = anndata.read_h5ad if name == "a.h5ad" else anndata.read_zarr
     line = shell.refused("fit", name, "-k", 3)
-    assert "'X' (1200 x 5, float32); 'obsm/X_pca' (1200 x 2, float32). Choose one: --array X" in line
+    assert "'X' (600 x 5, float32); 'obsm/X_pca' (600 x 2, float32). Choose one: --array X" in line
     words = ["fit", name, "--array", "obsm/X_pca", "-k", 3, "--seed", 0, "--obs", "found"]
     facts = shell.facts(*words)
     assert facts["outputs"] == {"obs": f"{name}: obs['found']"}

@@ -34,7 +34,7 @@ def distances(a, b):
     seed=st.integers(0, 1000),
 )
 def test_projected_distances_are_no_longer_than_the_true_ones(d, rank, noise, offset, seed):
-    X = low_rank(200, d, rank, noise, seed) + np.float32(offset)
+    X = low_rank(80, d, rank, noise, seed) + np.float32(offset)
     bound = ProjectionBound.fit(X)
     projected, squared_lengths = bound.project(X)
     lengths = np.linalg.norm(X.astype(np.float64), axis=1)

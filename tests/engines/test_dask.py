@@ -1,5 +1,6 @@
 """Fits of Dask collections, on local schedulers: the same labels as threads give, lazily, and nothing large here."""
 
+import functools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -62,13 +63,19 @@ VARIANTS = [
     {"graph_rows": 5_000},
     {"n_clusters": "auto"},
 ]
+FIXED = {"n_clusters": 3, "n_representatives": 200, "random_state": 0}
+
+
+@functools.cache
+def fitted_here(number):
+    """A model of the rows in this process, which is only read."""
+    return USPEC(**FIXED | VARIANTS[number]).fit(ChunkedRows(X, CUTS))
 
 
 @both_schedulers
-@pytest.mark.parametrize("options", VARIANTS, ids=str)
-def test_labels_equal_those_of_threads_with_equal_blocks(options):
-    options = {"n_clusters": 3, "n_representatives": 200, "random_state": 0} | options
-    there, here = USPEC(**options).fit(chunked(X)), USPEC(**options).fit(ChunkedRows(X, CUTS))
+@pytest.mark.parametrize("number", range(len(VARIANTS)), ids=lambda number: str(VARIANTS[number]))
+def test_labels_equal_those_of_threads_with_equal_blocks(number):
+    there, here = USPEC(**FIXED | VARIANTS[number]).fit(chunked(X)), fitted_here(number)
     assert (there.labels_.compute() == here.labels_).all()
     assert (there.eigenvalues_ == here.eigenvalues_).all()
     assert there.sigma_ == here.sigma_
@@ -94,7 +101,7 @@ def test_ensembles_equal_those_of_threads_with_equal_blocks(consensus):
 
 def test_results_are_lazy_and_chunked_like_the_input():
     lazy = chunked(X)
-    model = USPEC(3, n_representatives=500, random_state=0).fit(lazy)
+    model = USPEC(3, n_representatives=250, random_state=0).fit(lazy)
     embedded, predicted = model.transform(lazy), model.predict(lazy)
     for result in (model.labels_, predicted, embedded):
         assert isinstance(result, da.Array)
@@ -109,20 +116,20 @@ def test_results_are_lazy_and_chunked_like_the_input():
 
 
 def test_a_model_does_not_care_where_its_rows_were(tmp_path):
-    model = USPEC(3, n_representatives=500, random_state=0).fit(chunked(X))
+    model = USPEC(3, n_representatives=250, random_state=0).fit(chunked(X))
     labels = model.labels_.compute()
     save(model, tmp_path / "m.ultraspec")
     for other in (load(tmp_path / "m.ultraspec"), pickle.loads(pickle.dumps(model))):
         assert (other.predict(X) == labels).all()
         assert (other.predict(chunked(X)).compute() == labels).all()
         assert (other.cut(2, chunked(X)).labels_.compute() == model.cut(2).labels_.compute()).all()
-    here = USPEC(3, n_representatives=500, random_state=0).fit(X)
+    here = USPEC(3, n_representatives=250, random_state=0).fit(X)
     assert (here.predict(chunked(X)).compute() == here.labels_).all()
 
 
 def test_cut_does_not_build_the_graph_again(monkeypatch):
-    model = USPEC(3, n_representatives=500, random_state=0).fit(chunked(X))
-    there = USPEC(5, n_representatives=500, random_state=0).fit(chunked(X)).labels_.compute()
+    model = USPEC(3, n_representatives=250, random_state=0).fit(chunked(X))
+    there = USPEC(5, n_representatives=250, random_state=0).fit(chunked(X)).labels_.compute()
     for phase in ("connect", "reduce_graph", "transfer_cut"):
         monkeypatch.setattr(f"ultraspec.uspec.{phase}", None)
     assert (model.cut(5).labels_.compute() == there).all()
@@ -154,7 +161,7 @@ def test_sparse_chunks():
 
 
 def test_column_chunks_are_joined():
-    labels = USPEC(3, n_representatives=500, random_state=0).fit(da.from_array(X, chunks=(8_000, 1))).labels_
+    labels = USPEC(3, n_representatives=250, random_state=0).fit(da.from_array(X, chunks=(8_000, 1))).labels_
     assert labels.chunks == ((8_000, 8_000, 4_000),)
     assert metrics.nmi(Y, labels.compute()) > 0.99
 
@@ -163,8 +170,8 @@ def test_unknown_chunk_sizes_are_counted():
     lazy = chunked(X)
     unknown = lazy[lazy[:, 0] > -10]
     assert np.isnan(unknown.shape[0])
-    model = USPEC(3, n_representatives=500, random_state=0).fit(unknown)
-    known = USPEC(3, n_representatives=500, random_state=0).fit(lazy)
+    model = USPEC(3, n_representatives=250, random_state=0).fit(unknown)
+    known = USPEC(3, n_representatives=250, random_state=0).fit(lazy)
     assert (model.labels_.compute() == known.labels_.compute()).all()
     assert model.labels_.chunks == known.labels_.chunks  # which the fit has counted
     assert (model.predict(unknown).compute() == known.predict(X)).all()
@@ -174,7 +181,7 @@ def test_data_frames():
     pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     frame = pd.DataFrame(X, columns=["east", "north"])
     lazy = dd.from_pandas(frame, npartitions=3)
-    model = USPEC(3, n_representatives=500, random_state=0).fit(lazy)
+    model = USPEC(3, n_representatives=250, random_state=0).fit(lazy)
     assert model.feature_names_in_.tolist() == ["east", "north"]
     labels = model.labels_.compute()
     assert metrics.nmi(Y, labels) > 0.99
@@ -184,7 +191,7 @@ def test_data_frames():
         model.predict(lazy[["north", "east"]])
     with pytest.raises(ValueError, match="Feature names unseen at fit time"):
         model.predict(lazy.rename(columns={"east": "west"}))
-    ensemble = USENC(3, n_estimators=6, n_representatives=500, random_state=0).fit(lazy)
+    ensemble = USENC(3, n_estimators=6, n_representatives=250, random_state=0).fit(lazy)
     assert metrics.nmi(Y, ensemble.labels_.compute()) > 0.9
 
 
@@ -206,7 +213,7 @@ def test_bad_input():
     bad[15_000, 1] = np.nan
     with pytest.raises(ValueError, match="contains NaN in column 1, row 15000"):
         USPEC(3).fit(chunked(bad))
-    model = USPEC(3, n_representatives=500, random_state=0).fit(chunked(X))
+    model = USPEC(3, n_representatives=250, random_state=0).fit(chunked(X))
     with pytest.raises(ValueError, match="contains NaN in column 1, row 15000"):
         model.predict(chunked(bad)).compute()
     with pytest.raises(ValueError, match="Expected 2D array"):
@@ -288,7 +295,7 @@ def test_a_checkpoint_of_other_chunks_says_so(tmp_path):
 
 
 def test_a_failed_fit_leaves_the_model_as_it_was():
-    model = USPEC(3, n_representatives=500, random_state=0).fit(chunked(X))
+    model = USPEC(3, n_representatives=250, random_state=0).fit(chunked(X))
     before = model.labels_.compute()
     with pytest.raises(ValueError, match="NaN"):
         model.fit(da.from_array(np.full((100, 5), np.nan)))
@@ -323,7 +330,7 @@ def test_nothing_as_long_as_the_data_comes_here(monkeypatch):
 def test_state_is_one_node_of_the_graph():
     """Representatives are not copied into every task."""
     lazy = da.from_array(X, chunks=(500, 2))
-    model = USPEC(3, n_representatives=500, random_state=0).fit(lazy)
+    model = USPEC(3, n_representatives=250, random_state=0).fit(lazy)
     labels = model.labels_
     heavy = [key for key, task in dict(labels.__dask_graph__()).items() if len(pickle.dumps(task)) > 20_000]
     assert len(heavy) == 1

@@ -1,5 +1,7 @@
 """Fits on a real cluster of processes: workers that die in every phase, run out of memory, clients that give up."""
 
+import contextlib
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -24,13 +26,26 @@ PHASES = ["survey", "representatives", "neighbors", "graph", "eigenvectors", "la
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
+@contextlib.contextmanager
+def quick_restarts():
+    """Fork workers of a process that has imported what they need, as imports take seconds."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        yield
+        return
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        needed = ["distributed", "ultraspec.engines.dask", "ultraspec.uspec", "ultraspec.usenc"]
+        distributed.utils.get_mp_context().set_forkserver_preload(needed)
+        yield
+
+
 @pytest.fixture(scope="module")
 def cluster():
-    """Two processes of one thread each; they are restarted when they die."""
+    """Two processes of one thread each, started as usual; they are restarted when they die."""
     settings = {"distributed.scheduler.allowed-failures": 5, "distributed.comm.timeouts.connect": "10s"}
     with (
         dask.config.set(settings),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        quick_restarts(),
     ):
         yield cluster
 
@@ -103,6 +118,13 @@ class Killer(threading.Thread):
             time.sleep(0.005)
 
 
+def test_tasks_are_named_after_phases(client, wanted):
+    model = USPEC(3, **OPTIONS).fit(lazy())
+    assert (model.labels_.compute() == wanted).all()
+    prefixes = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
+    assert {*PHASES, "merge-graph", "uspec"} <= set(prefixes)
+
+
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_worker_killed_in_a_phase_changes_nothing(client, wanted, phase, monkeypatch):
     from ultraspec.engines import dask as engine
@@ -126,13 +148,6 @@ def test_a_worker_killed_while_members_run(client):
     assert killer.killed is not None
     assert (model.labels_.compute() == expected[0]).all()
     assert (model.confidence_.compute() == expected[1]).all()
-
-
-def test_tasks_are_named_after_phases(client, wanted):
-    model = USPEC(3, **OPTIONS).fit(lazy())
-    assert (model.labels_.compute() == wanted).all()
-    prefixes = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
-    assert {*PHASES, "merge-graph", "uspec"} <= set(prefixes)
 
 
 def test_state_goes_once_to_each_worker(client):

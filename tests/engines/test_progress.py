@@ -66,7 +66,7 @@ def test_nothing_is_shown_without_verbose(capfd):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_terminal_gets_a_bar_that_moves_and_then_the_same_lines(monkeypatch, n_jobs):
-    X = np.random.default_rng(0).normal(size=(60_000, 3))
+    X = np.random.default_rng(0).normal(size=(20_000, 3))
     monkeypatch.setenv("COLUMNS", "120")
     with contextlib.redirect_stderr(Terminal()) as terminal:
         USPEC(4, random_state=0, n_jobs=n_jobs, verbose=1).fit(X)

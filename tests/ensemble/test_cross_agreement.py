@@ -79,7 +79,7 @@ def test_confidence_is_the_trust_of_the_other_members(model, face, engine):
 @pytest.mark.parametrize("seed", range(3))
 def test_bananas_and_circles_never_collapse(seed):
     for name, k, least in (("tb", 2, 0.9), ("cc", 3, 0.95)):
-        X, y = datasets.generate(name, 20_000, random_state=seed)
+        X, y = datasets.generate(name, 8_000, random_state=seed)
         labels = USENC(k, n_estimators=8, random_state=seed).fit_predict(X)
         assert metrics.nmi(y, labels) > least
 

@@ -62,7 +62,8 @@ def test_models_of_older_files_have_no_confidence(fitted):
 @pytest.mark.parametrize("consensus", ["auto", "transfer_cut"])
 def test_confidence_of_further_rows(circles, consensus, tmp_path):
     X, _ = circles
-    model = USENC(4, n_estimators=8, base_clusters=(5, 9), consensus=consensus, random_state=0).fit(X[:3000])
+    options = {"n_estimators": 8, "base_clusters": (5, 9), "n_representatives": 200}
+    model = USENC(4, consensus=consensus, random_state=0, **options).fit(X[:3000])
     save(model, tmp_path / "m")
     loaded = load(tmp_path / "m")
     for other in (model, loaded, pickle.loads(pickle.dumps(model))):

@@ -24,7 +24,7 @@ from ultraspec.spectral.edges import Edges
 
 @pytest.fixture(scope="module")
 def rings():
-    X = datasets.generate("cc", 4000, random_state=0)[0]
+    X = datasets.generate("cc", 2000, random_state=0)[0]
     return USPEC(3, random_state=0).fit(X), X
 
 
@@ -187,9 +187,9 @@ def test_given_labels_are_shown_by_name(rings, large):
 @pytest.mark.parametrize(
     ("labels", "error", "message"),
     [
-        (np.zeros(7, dtype=int), ValueError, "one entry for each of the 4,000 rows"),
-        (np.zeros(4000), TypeError, "integers or strings"),
-        (np.arange(4000), ValueError, "too many clusters"),
+        (np.zeros(7, dtype=int), ValueError, "one entry for each of the 2,000 rows"),
+        (np.zeros(2000), TypeError, "integers or strings"),
+        (np.arange(2000), ValueError, "too many clusters"),
     ],
 )
 def test_bad_labels_are_refused(rings, labels, error, message):

@@ -20,7 +20,7 @@ from ultraspec.cli import main
 SEED = 3
 
 
-def circles(n=2_000):
+def circles(n=1_000):
     """Give points on circles and their classes."""
     return datasets.generate("cc", n, random_state=SEED)
 

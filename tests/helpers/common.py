@@ -17,7 +17,7 @@ from ultraspec import metrics
 ROOT = Path(__file__).parents[2]  # where other interpreters start
 
 
-def blobs(n=1000, k=4, d=3, seed=0):
+def blobs(n=400, k=4, d=3, seed=0):
     """Give k compact clusters without outliers, ten times their size apart, on a circle in a random plane."""
     rng = np.random.default_rng(seed)
     angles = 2 * np.pi * np.arange(k) / k
@@ -27,7 +27,7 @@ def blobs(n=1000, k=4, d=3, seed=0):
     return circle[y] @ plane + rng.uniform(-1, 1, size=(n, d)) / np.sqrt(d), y
 
 
-def documents(n=1000, k=4, d=200, words=30, seed=0):
+def documents(n=400, k=4, d=200, words=30, seed=0):
     """Give a CSR matrix much like tf-idf: rows of one class share a part of the vocabulary, four words in five."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(n) % k)

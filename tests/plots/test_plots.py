@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("few_cuts")
 
 @pytest.fixture(scope="module")
 def rings():
-    X = datasets.generate("cc", 3000, random_state=0)[0]
+    X = datasets.generate("cc", 1500, random_state=0)[0]
     model = USPEC(3, random_state=0).fit(X)
     model.fit_profile_ = {"a": {"seconds": 1.0, "resident_bytes": 2**30}, "b": {"seconds": 2.0, "resident_bytes": None}}
     return model, X
@@ -31,7 +31,7 @@ def rings():
 
 @pytest.fixture(scope="module")
 def ensemble():
-    X = datasets.generate("tb", 2500, random_state=0)[0]
+    X = datasets.generate("tb", 1500, random_state=0)[0]
     return USENC(2, n_estimators=6, random_state=0).fit(X), X
 
 

@@ -152,7 +152,7 @@ def test_pickle_leaves_derived_tables_out(engine):
 # Searching
 
 
-@settings(max_examples=800)
+@settings(max_examples=300)
 @given(case=cases())
 def test_approx_is_the_oracles_approximation(case, engine):
     index = case.index(engine)

@@ -6,7 +6,7 @@ matplotlib: ``pip install 'ultraspec[plots]'``.
 Examples
 --------
 >>> from ultraspec import USPEC, datasets, plots
->>> X, _ = datasets.generate("cc", 3_000, random_state=0)
+>>> X, _ = datasets.generate("cc", 1_000, random_state=0)
 >>> model = USPEC(3, random_state=0).fit(X)
 >>> axes = plots.clusters(model, X)
 >>> axes.figure.savefig("circles.png")  # doctest: +SKIP
@@ -76,7 +76,7 @@ def clusters(
     Examples
     --------
     >>> from ultraspec import USPEC, datasets, plots
-    >>> X, _ = datasets.generate("tb", 3_000, random_state=0)
+    >>> X, _ = datasets.generate("tb", 1_000, random_state=0)
     >>> model = USPEC(2, random_state=0).fit(X)
     >>> ax = plots.clusters(model, X, color="confidence")
     >>> ax.get_xlabel()
@@ -116,7 +116,7 @@ def eigenvalues(model: Any, *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from ultraspec import USPEC, datasets, plots
-    >>> X, _ = datasets.generate("sf", 3_000, random_state=0)
+    >>> X, _ = datasets.generate("sf", 1_000, random_state=0)
     >>> ax = plots.eigenvalues(USPEC(4, random_state=0).fit(X))
     >>> ax.get_ylabel()
     '1 - eigenvalue'
@@ -165,7 +165,7 @@ def sizes(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None = No
     Examples
     --------
     >>> from ultraspec import USPEC, datasets, plots
-    >>> X, _ = datasets.generate("sf", 3_000, random_state=0)
+    >>> X, _ = datasets.generate("sf", 1_000, random_state=0)
     >>> ax = plots.sizes(USPEC(4, random_state=0).fit(X))
     >>> len(ax.patches)
     4
@@ -206,7 +206,7 @@ def graph(model: Any, X: Any, *, labels: Any = None, ax: Axes | None = None) -> 
     Examples
     --------
     >>> from ultraspec import USPEC, datasets, plots
-    >>> X, _ = datasets.generate("cc", 3_000, random_state=0)
+    >>> X, _ = datasets.generate("cc", 1_000, random_state=0)
     >>> ax = plots.graph(USPEC(3, random_state=0).fit(X), X)
     >>> len(ax.collections) > 1
     True
@@ -265,7 +265,7 @@ def confidence(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None
     Examples
     --------
     >>> from ultraspec import USPEC, datasets, plots
-    >>> X, _ = datasets.generate("tb", 3_000, random_state=0)
+    >>> X, _ = datasets.generate("tb", 1_000, random_state=0)
     >>> ax = plots.confidence(USPEC(2, random_state=0).fit(X))
     >>> ax.get_xlabel()
     'confidence in the label'
@@ -305,7 +305,7 @@ def agreement(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None 
     Examples
     --------
     >>> from ultraspec import USENC, datasets, plots
-    >>> X, _ = datasets.generate("tb", 3_000, random_state=0)
+    >>> X, _ = datasets.generate("tb", 1_000, random_state=0)
     >>> ax = plots.agreement(USENC(2, n_estimators=5, random_state=0).fit(X))
     >>> [text.get_text() for text in ax.get_yticklabels()][-1]
     'consensus'
@@ -349,7 +349,7 @@ def phases(model: Any, *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from ultraspec import USPEC, datasets, plots
-    >>> X, _ = datasets.generate("cc", 3_000, random_state=0)
+    >>> X, _ = datasets.generate("cc", 1_000, random_state=0)
     >>> model = USPEC(3, random_state=0).fit(X)
     >>> plots.phases(model).get_xlabel()
     'seconds'
@@ -394,7 +394,7 @@ def tree(model: Any, X: Any = None, *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from ultraspec import USPEC, datasets, plots
-    >>> X, _ = datasets.generate("sf", 3_000, random_state=0)
+    >>> X, _ = datasets.generate("sf", 1_000, random_state=0)
     >>> ax = plots.tree(USPEC(4, n_representatives=100, random_state=0).fit(X))
     >>> ax.get_ylabel()
     'number of clusters'
@@ -433,7 +433,7 @@ def means(model: Any, X: Any, *, labels: Any = None, most: int = 16, ax: Axes | 
     Examples
     --------
     >>> from ultraspec import USPEC, datasets, plots
-    >>> X, _ = datasets.generate("sf", 3_000, random_state=0)
+    >>> X, _ = datasets.generate("sf", 1_000, random_state=0)
     >>> ax = plots.means(USPEC(4, n_representatives=100, random_state=0).fit(X), X)
     >>> [text.get_text() for text in ax.get_yticklabels()]
     ['0', '1', '2', '3']
@@ -472,7 +472,7 @@ def stability(model: Any, X: Any = None, *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from ultraspec import USPEC, datasets, plots
-    >>> X, _ = datasets.generate("sf", 3_000, random_state=0)
+    >>> X, _ = datasets.generate("sf", 1_000, random_state=0)
     >>> ax = plots.stability(USPEC(4, n_representatives=100, random_state=0).fit(X))
     >>> len(ax.lines)
     3

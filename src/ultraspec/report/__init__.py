@@ -77,7 +77,7 @@ def write(
     >>> import tempfile
     >>> from pathlib import Path
     >>> from ultraspec import USPEC, datasets, report
-    >>> X, _ = datasets.generate("cc", 5_000, random_state=0)
+    >>> X, _ = datasets.generate("cc", 1_000, random_state=0)
     >>> model = USPEC(n_clusters=3, random_state=0).fit(X)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = report.write(model, X, Path(folder) / "circles.html")
@@ -128,7 +128,7 @@ def show(
     Examples
     --------
     >>> from ultraspec import USPEC, datasets, report
-    >>> X, _ = datasets.generate("cc", 2_000, random_state=0)
+    >>> X, _ = datasets.generate("cc", 1_000, random_state=0)
     >>> view = report.show(USPEC(3, random_state=0).fit(X), X)
     >>> view._repr_html_().startswith("<iframe srcdoc=")
     True
