@@ -158,6 +158,7 @@ function drawHeatMap(found, k) { // standardised means: a table, so that it can 
       const text = shade(color) > 0.18 ? "#000" : "#fff"; // whichever has more contrast
       return make("td", { style: `background:${css(color)};color:${text}`, title: `${profile.names[j]}: ${formatValue(rawMean(j, mean))}, ${mean.toFixed(2)} standard deviations from the mean of all rows` }, found.n[at] ? (mean > 0 ? "+" : mean < 0 ? "−" : "") + Math.abs(mean).toFixed(1) : "");
     })));
+  $("heat").classList.toggle("few", columns.length <= 7);
   $("heat").replaceChildren(make("thead", {}, head), make("tbody", {}, body));
 }
 
@@ -346,7 +347,7 @@ function drawStability() { // agreement and null by number of clusters
     dot.addEventListener("click", () => setView({ kind: "cut", at: i }));
   }
   const [best] = data.suggested;
-  if (best) svg(chart, "text", { x: x(best.k), y: y(data.cuts.agreement[nearestCut(best.k)]) + 20, "text-anchor": "middle", class: "on-lines strong" }, `${best.k} most`);
+  if (best) svg(chart, "text", { x: x(best.k), y: Math.max(10, y(data.cuts.agreement[nearestCut(best.k)]) - 9), "text-anchor": "middle", class: "on-lines strong" }, `${best.k} most`);
   for (const k of [2, 3, 5, 8, 12, 20, 35, 60].filter((each) => each <= most)) svg(chart, "text", { x: x(k), y: bottom + 17, "text-anchor": "middle" }, k);
   svg(chart, "text", { x: left, y: height - 3 }, "number of clusters");
   const lowest = Math.min(...data.null.agreement.filter((_, i) => data.null.ks[i] > most / 4), 1); // below the line, where the text is
