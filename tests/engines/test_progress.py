@@ -82,6 +82,25 @@ def test_a_terminal_gets_a_bar_that_moves_and_then_the_same_lines(monkeypatch, n
         assert any(phase in frame for frame, bar in zip(frames, bars, strict=True) if bar), f"{phase} was not announced"
 
 
+def test_the_time_left_is_estimated_when_enough_is_done(monkeypatch):
+    stream, now = Terminal(), [100.0]
+    monkeypatch.setattr("ultraspec.engines.progress.time.perf_counter", lambda: now[0])
+    monkeypatch.setenv("COLUMNS", "100")
+    console = Console("report", stream)
+    with console.phase("cuts"):
+        console.begin_pass(50)
+        for _ in range(7):  # the first tasks take longest
+            now[0] += 3.0
+            console.advance()
+    frames = [frame for frame in stream.getvalue().split("\r\033[K") if "%" in frame]
+    assert ["left" in frame for frame in frames] == [False] * 5 + [True] * 3
+    with console.phase("rows"):
+        console.begin_pass(1000)
+        now[0] += 25.0
+        console.advance()
+    assert re.search(r"0%, 6 h 56 min left$", [f for f in stream.getvalue().split("\r\033[K") if "left" in f][-1])
+
+
 def test_a_bar_shows_share_pass_and_time_left(monkeypatch):
     stream, now = Terminal(), [100.0]
     monkeypatch.setattr("ultraspec.engines.progress.time.perf_counter", lambda: now[0])

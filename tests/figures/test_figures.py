@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from tests.helpers.common import blobs, documents
 from tests.helpers.model_files import as_loaded
 from ultraspec import USENC, USPEC, datasets, metrics
-from ultraspec.figures import Frame, Phase, compute_figures, eigengap, graph_layout, labeled_rows, phases
+from ultraspec.figures import Frame, Phase, compute_figures, eigengap, graph_layout, labeled_rows, palette, phases
 from ultraspec.figures.frame import GRID_CELLS
 from ultraspec.figures.graph_layout import lay_out, place_rows
 from ultraspec.figures.representative_graph import affinity
@@ -390,3 +391,27 @@ def test_phases_are_told_in_order(rings):
     model.fit_profile_ = {"b": {"seconds": 1.5, "resident_bytes": 7}, "a": {"seconds": 0.5, "resident_bytes": None}}
     assert phases(model) == [Phase("b", 1.5, 7), Phase("a", 0.5, None)]
     assert phases(as_loaded(model)) == []
+
+
+# How a person with each kind of vision sees linear red, green and blue (Machado, Oliveira and Fernandes 2009).
+VISION = {
+    "normal": np.eye(3),
+    "no red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "no green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "no blue": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+TO_CONES = [[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]]
+TO_OKLAB = [[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]]
+
+
+@pytest.mark.parametrize("vision", VISION)
+@pytest.mark.parametrize("theme", ["LIGHT", "DARK"])
+def test_colours_of_clusters_differ_for_all_readers(theme, vision):
+    colors = np.array([palette.channels(color) for color in getattr(palette, theme)])
+    linear = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ np.transpose(VISION[vision]), 0, 1)
+    lab = np.cbrt(seen @ np.transpose(TO_CONES)) @ np.transpose(TO_OKLAB)
+    distances = np.sqrt(((lab[:, None] - lab) ** 2).sum(axis=-1))
+    assert distances[~np.eye(len(lab), dtype=bool)].min() > (0.085 if vision == "normal" else 0.045)
+    assert len(lab) == 20
+    assert math.gcd(len(lab), len(palette.MARKERS)) == 1

@@ -685,6 +685,115 @@ def test_pages_work_without_a_network(browser, pages):
         assert visit.troubles == []
 
 
+# What a walk through the whole page found
+
+
+def test_each_example_has_one_kind(browser, pages):
+    with Visit(browser, pages["circles"]) as visit:
+        for k in (2, 6, 40, 60):
+            slide(visit, k)
+            clusters = visit.run("""() => {
+                const labels = new Uint16Array(examples.n), sure = new Uint8Array(examples.n);
+                vote(examples, current.groups, labels, sure);
+                return current.sizes.map((_, code) => chooseExamples(
+                    Array.from(labels.keys()).filter((i) => labels[i] === code), sure));
+            }""")
+            for rows in clusters:
+                assert len({i for _, i in rows}) == len(rows)
+                assert rows[0][0] == "t"  # every cluster has a typical row, which comes first
+        assert visit.run("chooseExamples([], [])") == []
+
+
+def test_the_wheel_scrolls_the_page_until_the_map_is_used(browser, pages):
+    with Visit(browser, pages["circles"]) as visit:
+        page = visit.page
+        box = page.locator("#map").bounding_box()
+        page.mouse.move(box["x"] + 200, box["y"] + 100)
+        page.mouse.wheel(0, -300)
+        page.mouse.wheel(0, 300)
+        wait(visit, "scrollY > 0")
+        assert visit.run("zoom.scale") == 1
+        assert page.locator("#wheel-hint").is_visible()
+        assert "scroll zooms the map" in page.locator("#wheel-hint").inner_text()
+        wait(visit, "document.getElementById('wheel-hint').hidden")
+        visit.run("scrollTo(0, 0)")
+        page.keyboard.down("Control")
+        page.mouse.wheel(0, -300)
+        wait(visit, "zoom.scale < 1")
+        page.keyboard.up("Control")
+        scale = visit.run("zoom.scale")
+        page.mouse.wheel(0, -100)  # now the map is in use
+        wait(visit, f"zoom.scale < {scale}")
+        page.locator("#list-hint").click()  # and now it is not
+        scale = visit.run("zoom.scale")
+        page.mouse.move(box["x"] + 200, box["y"] + 100)
+        page.mouse.wheel(0, 200)
+        wait(visit, "scrollY > 0")
+        assert visit.run("zoom.scale") == scale
+        visit.run("scrollTo(0, 0)")
+        page.locator("#zoom-reset").click()
+        page.mouse.move(box["x"] + 200, box["y"] + 100)
+        page.mouse.wheel(0, 200)  # the whole map is seen: the page scrolls on
+        wait(visit, "scrollY > 0")
+        assert visit.run("zoom.scale") == 1
+        assert visit.troubles == []
+
+
+def test_fingers_move_the_map_only_where_it_can_be_moved(browser, pages):
+    touch = "getComputedStyle(document.getElementById('map')).touchAction"
+    with Visit(browser, pages["circles"], width=390, has_touch=True) as visit:
+        assert visit.run(touch) == "pan-y"
+        visit.page.locator("[data-tool=lasso]").click()
+        assert visit.run(touch) == "none"
+        visit.page.locator("[data-tool=pan]").click()
+        visit.page.locator("#zoom-in").click()
+        assert visit.run(touch) == "none"
+        visit.page.locator("#zoom-reset").click()
+        assert visit.run(touch) == "pan-y"
+
+
+def test_marks_of_right_to_left_text_turn_nothing_around_them(browser, table, tmp_path):
+    model, X, _, group = table
+    turning = "\u202eevil \u2067\u05d0\u05d1"
+    describe = pandas.DataFrame({f"co{turning}lumn": np.array([turning, "b", "c", "\u05d0\u05d1"])[group]})
+    labels = np.array([turning, "b", "c", "d"])[group]
+    paths = [
+        report.write(model, X, tmp_path / "a.html", describe=describe, compare={turning: labels}),
+        report.write(model, X, tmp_path / "b.html", labels=labels),
+    ]
+    turned = """() => [...document.querySelectorAll("main *")].filter((element) => element.id !== "data")
+        .filter((element) => /[\\u202a-\\u202e\\u2066-\\u2069]/.test(element.textContent + element.title))
+        .map((element) => element.outerHTML)"""
+    for path in paths:
+        with Visit(browser, path) as visit:
+            visit.page.locator(".key").first.click()
+            visit.page.locator("#map").focus()
+            visit.page.keyboard.press("Enter")
+            assert visit.run(turned) == []
+            assert visit.troubles == []
+    with Visit(browser, paths[0]) as visit:
+        phrase = visit.page.locator(f"[data-cluster='{model.labels_[group == 3][0]}'] .phrase")
+        boxes = phrase.locator("bdi").evaluate_all("all => all.map((e) => e.textContent)")
+        assert "\u05d0\u05d1" in boxes
+
+
+def test_the_larger_of_two_numbers_is_suggested_if_its_clusters_are_as_real(browser, monkeypatch, tmp_path):
+    monkeypatch.setattr(figure_cuts, "MOST_CLUSTERS", 14)
+    X, y = datasets.generate("cg", 20_000, random_state=0)
+    model = USPEC(6, random_state=0).fit(X)
+    with Visit(browser, report.write(model, X, tmp_path / "cg.html")) as visit:
+        assert visit.run("data.suggested[0].k") == 11
+        note = "#verdict li"
+        assert "11 clusters stand out more than 6" in visit.page.locator(note).inner_text()
+        slide(visit, 10)
+        wait(visit, "document.querySelectorAll('#verdicts tr').length === 10")
+        assert "11 clusters stand out more than 10" in visit.page.locator(note).inner_text()
+        slide(visit, 11)
+        assert "All 11 clusters are real" in visit.page.locator(note).inner_text()
+        assert metrics.ari(visit.run("Array.from(current.labels)"), y) > 0.95
+        assert visit.page.locator("#stability text.strong").text_content() == "11 most"
+
+
 # Notebooks
 
 

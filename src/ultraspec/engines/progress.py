@@ -163,6 +163,7 @@ class Console(Reporter):
     WIDTH = 30
     BAR_SECONDS = 0.1
     LOG_SECONDS = 10.0
+    LEAST_SHARE, LEAST_SECONDS = 0.1, 20.0  # of a pass, before the time left is estimated: first tasks may take longest
 
     def __init__(self, title: str, stream: IO[str] | None = None) -> None:
         super().__init__()
@@ -250,7 +251,7 @@ class Console(Reporter):
             parts.append(f"pass {self._passes}")
         if self._end is not None:
             parts.append(f"{format_duration(round(max(0.0, self._end - now)))} left")
-        elif share:
+        elif share >= self.LEAST_SHARE or (share and now - self._pass_started >= self.LEAST_SECONDS):
             parts.append(f"{format_duration(round((now - self._pass_started) * (1 - share) / share))} left")
         return ", ".join(parts)
 

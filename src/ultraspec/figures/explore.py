@@ -27,7 +27,7 @@ from ultraspec.figures.labeled_rows import (
 )
 from ultraspec.figures.representative_graph import build_graph
 from ultraspec.figures.survey import BINS, Plan, Survey, finish_cuts, survey_rows
-from ultraspec.figures.trust import Null, measure_null, node_stability, supported_numbers
+from ultraspec.figures.trust import Null, Trust, refine
 from ultraspec.spectral.layers import Layer
 
 MOST_POINTS = 20_000  # larger data is drawn as a raster
@@ -135,6 +135,8 @@ class Exploration:
         Stability of each node of the tree.
     layers : list of Layer
         Numbers of clusters that the rows support, the best first.
+    is_refined : bool
+        Whether the best is larger than the number that halves of the rows agree on most, see `refine`.
     """
 
     figures: FigureData
@@ -158,6 +160,7 @@ class Exploration:
     null: Null | None
     node_stability: Floats | None
     layers: list[Layer]
+    is_refined: bool
 
 
 def explore(
@@ -186,15 +189,28 @@ def explore(
     most_points : int
         Number of rows up to which all rows are drawn.
     """
-    with open_labeled_rows(model, X, labels, most_points) as rows:
-        return _explore(rows, compare or {}, describe)
+    with open_labeled_rows(model, X, labels, most_points, phase=None) as rows:
+        columns = read_columns(describe, rows.n_rows, rows.without_missing)
+        labelings = {} if rows.passed_labels is None else {"labels passed in": rows.passed_labels}
+        for title, each in (compare or {}).items():
+            labelings[str(title)] = LabelCodes.of(rows.without_missing(each), rows.n_rows)
+        phase = rows.engine.reporter.phase
+        with phase("cuts"):
+            planned = plan_cuts(rows)
+            table = None if isinstance(planned, str) else planned
+        with phase("stability"):
+            trust = Trust.measure(rows, table)
+        with phase("rows"):
+            return _explore(rows, columns, labelings, planned, trust)
 
 
-def _explore(rows: LabeledRows, compare: Mapping[str, Any], describe: Any) -> Exploration:
-    columns = read_columns(describe, rows.n_rows, rows.without_missing)
-    labelings = {} if rows.passed_labels is None else {"labels passed in": rows.passed_labels}
-    labelings |= {str(title): LabelCodes.of(rows.without_missing(each), rows.n_rows) for title, each in compare.items()}
-    planned = plan_cuts(rows)
+def _explore(
+    rows: LabeledRows,
+    columns: list[Column],
+    labelings: Mapping[str, LabelCodes],
+    planned: CutTable | str,
+    trust: Trust,
+) -> Exploration:
     table = None if isinstance(planned, str) else planned
     n_units = len(rows.cluster_names) if table is None else table.n_units
     numbers = [column for column in columns if column.kind == "number"]
@@ -261,6 +277,7 @@ def _explore(rows: LabeledRows, compare: Mapping[str, Any], describe: Any) -> Ex
     n_stored = max(1, DRAWN_VALUES // max(len(xy), 1) - len(numbers))
     stored = [*range(min(n_stored, len(telling))), *range(len(telling), len(telling) + len(numbers))]
     example_names, examples, example_block = _examples(plan, survey, cuts, columns)
+    layers = refine(trust.layers, cuts, trust.null)
     return Exploration(
         figures,
         table,
@@ -283,9 +300,10 @@ def _explore(rows: LabeledRows, compare: Mapping[str, Any], describe: Any) -> Ex
             for (title, codes), sizes in zip(labelings.items(), survey.label_sizes, strict=True)
         ],
         sample.distances.astype(np.float64) / typical,
-        measure_null(rows, table),
-        node_stability(rows, table),
-        supported_numbers(rows),
+        trust.null,
+        trust.nodes,
+        layers,
+        layers[:1] != trust.layers[:1],
     )
 
 

@@ -7,7 +7,7 @@ array made here is as large as the data.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,13 +91,22 @@ class LabeledBlock:
 
 @contextmanager
 def open_labeled_rows(
-    model: Any, X: Any = None, labels: Any = None, most_points: int | None = None
+    model: Any,
+    X: Any = None,
+    labels: Any = None,
+    most_points: int | None = None,
+    *,
+    phase: str | None = "figures",
 ) -> Iterator[LabeledRows]:
-    """Open rows; passes over them run on as many threads as the fit and are reported like its phases."""
+    """Open rows; passes over them run on as many threads as the fit and are reported like its phases.
+
+    All of them are one `phase`; None if the caller divides them into phases.
+    """
     if not isinstance(model, (USPEC, USENC)):
         raise TypeError(f"model must be a fitted USPEC or USENC, got {type(model).__name__}.")
     reporter = reporter_for(type(model).__name__, verbose=bool(model.verbose))
-    with ThreadEngine(model.n_jobs, reporter) as engine, reporter.phase("figures"):
+    whole = nullcontext() if phase is None else reporter.phase(phase)
+    with ThreadEngine(model.n_jobs, reporter) as engine, whole:
         yield LabeledRows(model, X, labels, engine, most_points)
 
 

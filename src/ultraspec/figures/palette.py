@@ -1,8 +1,8 @@
 """Colours and markers of clusters, for readers with any colour vision.
 
-The first colours are those of Okabe and Ito. The others were chosen so that they can be distinguished from these under
-the common kinds of colour blindness. Twelve colours and seven markers have no common factor, so 84 clusters look
-different.
+The first colours are those of Okabe and Ito. Each of the others is as far as possible from those before it, and from
+the grey of rows that are not selected, under normal vision and each common kind of colour blindness (distances in
+OKLab). Twenty colours and seven markers have no common factor, so 140 clusters look different.
 """
 
 from __future__ import annotations
@@ -20,6 +20,14 @@ LIGHT = (
     "#94ad7c",
     "#645c2a",
     "#a462fc",
+    "#102850",
+    "#8f5878",
+    "#2840bf",
+    "#8087d7",
+    "#500030",
+    "#d7a7b7",
+    "#873080",
+    "#78cf70",
 )
 DARK = (
     "#3f8edb",
@@ -34,6 +42,14 @@ DARK = (
     "#abca8d",
     "#f3dd3a",
     "#b994f8",
+    "#6060e7",
+    "#bf3887",
+    "#8778ff",
+    "#9748bf",
+    "#dfafc7",
+    "#d74018",
+    "#b77097",
+    "#97ffa7",
 )
 
 MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")

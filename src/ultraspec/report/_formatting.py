@@ -16,14 +16,18 @@ def format_share(share: float) -> str:
     return "<0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
 
 
+TURNING_MARKS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])  # of right-to-left text
+
+
 def shorten(name: str, most: int = 20) -> str:
-    """Cut a name to at most `most` characters.
+    """Cut a name to at most `most` characters, without marks that turn the text around it.
 
     Examples
     --------
     >>> shorten("x"), shorten("a name of many letters")
     ('x', 'a name of many lett…')
     """
+    name = name.translate(TURNING_MARKS)
     return name if len(name) <= most else name[: most - 1] + "…"
 
 

@@ -174,7 +174,10 @@ def map_text(found: Exploration) -> str:
         )
     else:
         text = "Every row is a point."
-    text += " Drag to move, scroll to zoom, draw a lasso (or hold Shift) to select rows; or use the keyboard."
+    text += (
+        " Zoom with the buttons, with two fingers, or with the wheel after a click on the map. Drag to move. Draw a "
+        "lasso (or hold Shift) to select rows. Arrow keys, plus, minus and Enter do the same."
+    )
     if figures.n_features > 2:
         whose = "the graph of the model" if figures.agreement is None else "the graph of the first member"
         text += (

@@ -21,7 +21,7 @@ from ultraspec.figures.cuts import Cut, TopTree
 from ultraspec.figures.explore import Exploration, units_of
 from ultraspec.figures.labeled_rows import Floats, LabeledBlock
 from ultraspec.figures.survey import MOST_PATTERNS, PATTERN_LEAVES, Raster
-from ultraspec.figures.trust import has_structure
+from ultraspec.figures.trust import BEYOND_CHANCE, FEWEST, LEAST_SHARE, REAL, has_structure
 
 MOST_ENTRIES = 400_000  # of a raster by unit; finer ones are coarsened
 MOST_LABEL_ENTRIES = 120_000  # of a raster by label
@@ -70,6 +70,8 @@ def script_data(found: Exploration, gap: Eigengap, model: Any, key: str) -> dict
         "call": found.table.call if found.table is not None else "",
         "reason": found.reason,
         "suggested": [{"k": each.n_clusters, "strength": round(each.strength, 3)} for each in suggested],
+        "refined": found.is_refined,
+        "trust": {"real": REAL, "beyond": BEYOND_CHANCE, "rows": FEWEST, "share": LEAST_SHARE},
         "structure": has_structure(found.layers),
         "null": _null(found),
         "drawn": _drawn(found, xy, frame),

@@ -11,7 +11,8 @@ const rgb = (color) => [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16))
 const css = (color) => `rgb(${color.join()})`;
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 const sum = (values) => values.reduce((a, b) => a + b, 0);
-const shorten = (name, most) => (name.length > most ? name.slice(0, most - 1) + "…" : name);
+const plain = (text) => String(text).replace(/[\u202a-\u202e\u2066-\u2069]/g, ""); // marks that turn the text around them
+const shorten = (name, most) => (plain(name).length > most ? plain(name).slice(0, most - 1) + "…" : plain(name));
 const formatRows = (n) => Math.round(n).toLocaleString("en") + (Math.round(n) === 1 ? " row" : " rows");
 const formatShare = (share) => (share > 0 && share < 0.0005 ? "<0.1 %" : (100 * share).toFixed(1) + " %");
 const formatValue = (v) => (v === null || Number.isNaN(v) ? "–" : Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(2) : String(+v.toPrecision(4)));
@@ -69,10 +70,14 @@ function make(name, attributes = {}, ...children) {
     else if (key === "style") element.style.cssText = value;
     else if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
     else if (value === true) element.setAttribute(key, "");
-    else if (value !== false && value !== null) element.setAttribute(key, value);
+    else if (value !== false && value !== null) element.setAttribute(key, plain(value));
   }
-  for (const child of children.flat()) if (child !== null) element.append(child);
+  for (const child of children.flat()) if (child !== null) element.append(child instanceof Node ? child : plain(child));
   return element;
+}
+const isolated = (name, most) => make("bdi", {}, shorten(name, most)); // in a sentence: letters written from right to left move nothing else
+function breakable(name) { // a long name may continue on the next line after these
+  return plain(name).split(/(?<=[_.:/-])/).flatMap((part, i) => (i ? [make("wbr"), part] : [part]));
 }
 function marker(code) {
   const picture = svg(document.createDocumentFragment(), "svg", { viewBox: "-6 -6 12 12", "aria-hidden": true, class: "mark" });
@@ -82,7 +87,7 @@ function marker(code) {
 function svg(parent, name, attributes = {}, text = null) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const key in attributes) element.setAttribute(key, attributes[key]);
-  if (text !== null) element.textContent = text;
+  if (text !== null) element.textContent = plain(text);
   parent.appendChild(element);
   return element;
 }
@@ -233,4 +238,4 @@ function nodesOfCut(groups, k) { // the node of the tree that each cluster of a 
 readPalette();
 let current = resolve(state.view);
 const isShown = (code) => state.only === null || state.only === code;
-const nameOf = (code) => "Cluster " + current.names[code];
+const nameOf = (code) => "Cluster " + plain(current.names[code]);

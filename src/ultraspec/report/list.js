@@ -12,7 +12,7 @@ function showList() { // one button per cluster, with its rows of all the data
     const color = colorOf(code);
     return make("li", { "data-cluster": code, "data-size": size, class: isShown(code) ? "" : "off" },
       make("button", { type: "button", class: "key", "data-code": code, "aria-pressed": String(state.only === code), "aria-label": `Cluster ${current.names[code]}, ${formatRows(size)}: show only this one`, onclick: () => select(code) },
-        marker(code), make("span", { class: "name" }, current.names[code]),
+        marker(code), make("span", { class: "name", title: current.names[code].length > 9 ? current.names[code] : null }, current.names[code]),
         make("span", { class: "track" }, make("i", { style: `width:${(100 * size) / most}%;background:${color}` })),
         make("span", { class: "rows" }, size.toLocaleString("en")), make("span", { class: "share" }, formatShare(size / data.rows))));
   }));

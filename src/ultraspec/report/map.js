@@ -105,9 +105,9 @@ function drawAxes(area, frame, axes, width, view) {
     c.fillText(formatTick(v), x0 - 8, y + 4);
   }
   c.stroke();
-  c.fillText(fit(axes[0], w), x0 + w, y0 + h + 37);
+  c.fillText(fit(plain(axes[0]), w), x0 + w, y0 + h + 37);
   c.textAlign = "left";
-  c.fillText(fit(axes[1], width - 20), Math.max(0, x0 - 42), 11);
+  c.fillText(fit(plain(axes[1]), width - 20), Math.max(0, x0 - 42), 11);
 }
 
 // The colour of each drawn row: by cluster, or a number from 0 to 255 on a scale; -1 if it is missing.
@@ -394,6 +394,7 @@ function zoomTo(scale, x, y) { // keep the point (x, y), shares of the frame, wh
   zoom.y = clamp(y - ((y - zoom.y) / zoom.scale) * next, 0, 1 - next);
   zoom.scale = next;
   $("zoom-reset").disabled = next === 1;
+  setTouch();
   drawMap();
 }
 function pan(dx, dy) { // by shares of what is seen
@@ -443,10 +444,14 @@ function setSelected(chosen) {
   drawMap();
   showSelection();
 }
+function setTouch() { // a finger scrolls the page past the whole map, and moves a part of it
+  $("map").style.touchAction = zoom.scale < 1 || tool === "lasso" ? "none" : "pan-y";
+}
 function setTool(name) {
   tool = name;
   for (const button of document.querySelectorAll("[data-tool]")) button.setAttribute("aria-pressed", String(button.dataset.tool === name));
   $("map").style.cursor = name === "lasso" ? "crosshair" : "grab";
+  setTouch();
 }
 function listenToMap() {
   const canvas = $("map");
@@ -457,12 +462,28 @@ function listenToMap() {
     const box = canvas.getBoundingClientRect();
     return [mapArea.shareX(event.clientX - box.left), mapArea.shareY(event.clientY - box.top)];
   };
+  // The wheel scrolls the page until the map is in use: after a click on it or on its buttons, or with Ctrl.
+  const hint = $("wheel-hint");
+  const isMac = /Mac|iP(hone|ad)/.test(navigator.platform);
+  let inUse = false, hintTimer = 0;
+  const use = () => { inUse = true; hint.hidden = true; };
+  document.addEventListener("pointerdown", (event) => { if (!event.target.closest("#map, [aria-label=Zoom], [aria-label=Tool]")) inUse = false; });
   canvas.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey && !event.metaKey && document.activeElement !== canvas && zoom.scale === 1 && event.deltaY > 0) return; // the page scrolls
+    const isOut = event.deltaY > 0 && zoom.scale === 1;
+    if (!event.ctrlKey && !event.metaKey && (isOut || !(inUse || document.activeElement === canvas))) {
+      hint.textContent = `${isMac ? "⌘" : "Ctrl"} + scroll zooms the map; so does scrolling after a click on it`;
+      hint.hidden = inUse;
+      clearTimeout(hintTimer);
+      hintTimer = setTimeout(() => { hint.hidden = true; }, 1500);
+      return; // the page scrolls
+    }
     event.preventDefault();
+    if (isOut) return;
+    use();
     zoomTo(zoom.scale * Math.exp(clamp(event.deltaY, -120, 120) / 300), ...share(event));
   }, { passive: false });
   canvas.addEventListener("pointerdown", (event) => {
+    use();
     pointers.set(event.pointerId, [event.clientX, event.clientY]);
     moved = false;
     tip.hidden = true;
@@ -538,13 +559,14 @@ function listenToMap() {
   $("zoom-out").addEventListener("click", () => zoomTo(zoom.scale * 1.7, zoom.x + zoom.scale / 2, zoom.y + zoom.scale / 2));
   $("zoom-reset").addEventListener("click", () => zoomTo(1, 0.5, 0.5));
   for (const button of document.querySelectorAll("[data-tool]")) button.addEventListener("click", () => setTool(button.dataset.tool));
+  for (const button of document.querySelectorAll("[aria-label=Zoom] button, [data-tool]")) button.addEventListener("click", use);
   setTool("pan");
 }
 function placeTip(event, found) {
   const tip = $("tip");
   tip.hidden = !found;
   if (!found) return;
-  tip.textContent = found[1];
+  tip.textContent = plain(found[1]);
   const { width, height } = tip.getBoundingClientRect();
   const isLow = event.clientY + 18 + height > innerHeight;
   tip.style.left = Math.max(6, Math.min(event.clientX + 14, innerWidth - width - 10)) + "px";

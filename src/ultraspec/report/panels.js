@@ -106,18 +106,18 @@ function termFacts(groups, code) {
   });
 }
 function describeCluster(found, code) { // one phrase
-  const parts = telling(found, code).slice(0, 3).filter((each) => Math.abs(each.mean) > 0.25).map((each) => `${directionWord(each.mean)} ${shorten(profile.names[each.j], 30)}`);
+  const parts = telling(found, code).slice(0, 3).filter((each) => Math.abs(each.mean) > 0.25).map((each) => [`${directionWord(each.mean)} `, isolated(profile.names[each.j], 30)]);
   const [category] = categoryFacts(current.groups, current.sizes.length, code);
-  if (category) parts.push(`${Math.round(100 * category.share)} % ${shorten(category.name, 24)} (${shorten(category.column, 24)})`);
-  for (const text of termFacts(current.groups, code)) if (text.terms.length) parts.push(text.terms.slice(0, 3).map((each) => each.term).join(", "));
-  return parts.join("; ");
+  if (category) parts.push([`${Math.round(100 * category.share)} % `, isolated(category.name, 24), " (", isolated(category.column, 24), ")"]);
+  for (const text of termFacts(current.groups, code)) if (text.terms.length) parts.push([isolated(text.terms.slice(0, 3).map((each) => each.term).join(", "), 80)]);
+  return parts.flatMap((part, i) => (i ? ["; ", ...part] : part));
 }
 const isNamed = profile.categories.length + profile.terms.length > 0 || profile.names.some((name) => !/^feature \d+$/.test(name));
 function showPhrases() { // below each cluster of a short list: what it is, if columns have names
   const k = current.sizes.length;
   if (k > 14 || !isNamed) return;
   const found = profileOf(current.groups, k);
-  for (const item of $("clusters").children) item.append(make("p", { class: "phrase" }, describeCluster(found, Number(item.dataset.cluster))));
+  for (const item of $("clusters").children) item.append(make("p", { class: "phrase" }, ...describeCluster(found, Number(item.dataset.cluster))));
 }
 function showFeatures() {
   const k = current.sizes.length;
@@ -128,15 +128,15 @@ function showFeatures() {
       const middle = 50 + clamp(mean, -2.5, 2.5) * 20, reach = clamp(spread, 0.02, 2.5) * 20;
       const [low, high] = [0.1, 0.9].map((share) => formatValue(quantileOf(found, code, j, share)));
       return make("li", { "data-feature": profile.names[j], title: `mean ${formatValue(rawMean(j, mean))}, in all rows ${formatValue(profile.total.mean[j])}; 10 % to 90 %: ${low} to ${high}` },
-        make("span", { class: "feature" }, profile.names[j], extra(isExtraColumn(j))),
+        make("span", { class: "feature" }, breakable(profile.names[j]), extra(isExtraColumn(j))),
         direction(mean),
         make("span", { class: "value" }, formatValue(rawMean(j, mean))),
         make("span", { class: "strip", "aria-hidden": "true" }, make("i", { class: "axis" }), make("i", { class: "reach", style: `left:${clamp(middle - reach, 0, 100)}%;width:${clamp(Math.min(2 * reach, 100 - (middle - reach)), 0, 100)}%;background:${colorOf(code)}` }), make("i", { class: "middle", style: `left:${middle}%` })));
     });
     const more = [];
     const categories = categoryFacts(current.groups, k, code).slice(0, 3);
-    if (categories.length) more.push(make("p", { class: "facts-line" }, ...categories.flatMap((fact, i) => [i ? " · " : "", make("b", {}, shorten(fact.name, 40)), ` ${formatShare(fact.share)} (${shorten(fact.column, 24)}; all rows ${formatShare(fact.usual)})`]), extra(true)));
-    for (const text of termFacts(current.groups, code)) if (text.terms.length) more.push(make("p", { class: "facts-line" }, `${shorten(text.column, 24)}: `, make("b", {}, text.terms.map((each) => each.term).join(", ")), extra(true)));
+    if (categories.length) more.push(make("p", { class: "facts-line" }, ...categories.flatMap((fact, i) => [i ? " · " : "", make("b", {}, isolated(fact.name, 40)), ` ${formatShare(fact.share)} (`, isolated(fact.column, 24), `; all rows ${formatShare(fact.usual)})`]), extra(true)));
+    for (const text of termFacts(current.groups, code)) if (text.terms.length) more.push(make("p", { class: "facts-line" }, isolated(text.column, 24), ": ", make("b", {}, text.terms.map((each) => each.term).join(", ")), extra(true)));
     return make("article", { class: "cluster-card", "data-card": code },
       make("h3", {}, marker(code), ` ${nameOf(code)}`, make("small", {}, ` ${formatRows(current.sizes[code])}`)), make("ol", { class: "telling" }, rows), ...more);
   }));
@@ -158,6 +158,7 @@ function drawHeatMap(found, k) { // standardised means: a table, so that it can 
       const text = shade(color) > 0.18 ? "#000" : "#fff"; // whichever has more contrast
       return make("td", { style: `background:${css(color)};color:${text}`, title: `${profile.names[j]}: ${formatValue(rawMean(j, mean))}, ${mean.toFixed(2)} standard deviations from the mean of all rows` }, found.n[at] ? (mean > 0 ? "+" : mean < 0 ? "−" : "") + Math.abs(mean).toFixed(1) : "");
     })));
+  $("heat").classList.toggle("few", columns.length <= 7);
   $("heat").replaceChildren(make("thead", {}, head), make("tbody", {}, body));
 }
 
@@ -167,27 +168,37 @@ function showExamples() {
   vote(examples, current.groups, labels, sure);
   const codes = state.only === null ? current.sizes.map((_, code) => code).slice(0, 12) : [state.only];
   const columns = examples.names.map((_, j) => j).slice(0, innerWidth < 560 ? 5 : 9);
-  const most = { t: 3, u: 2, o: 2 };
   const kinds = { t: "typical", u: "least certain", o: "odd" };
   const rows = [];
   for (const code of codes) {
     const mine = Array.from(labels.keys()).filter((i) => labels[i] === code);
-    for (const kind of ["t", "u", "o"]) {
-      let some = mine.filter((i) => examples.kinds[i].includes(kind));
-      if (kind === "u") some = some.filter((i) => sure[i] < 250).sort((a, b) => sure[a] - sure[b]);
-      if (kind === "t") some = some.filter((i) => sure[i] > 200);
-      some.slice(0, most[kind]).forEach((i, place) => {
-        rows.push(make("tr", { "data-example": kind },
-          make("th", { scope: "row" }, place || kind !== "t" ? "" : marker(code), place || kind !== "t" ? "" : " " + shorten(current.names[code], 14)),
-          make("td", { class: "kind" }, kinds[kind] + (kind === "u" ? ` (${Math.round(sure[i] / 2.55)} %)` : "")), make("td", {}, examples.rows[i].toLocaleString("en")),
-          columns.map((j) => make("td", { class: "cell", title: examples.values[i][j] }, shorten(examples.values[i][j], 42)))));
-      });
-    }
+    chooseExamples(mine, sure).forEach(([kind, i], place) => {
+      rows.push(make("tr", { "data-example": kind, class: place ? "" : "first" },
+        make("th", { scope: "row" }, place ? "" : marker(code), place ? "" : " " + shorten(current.names[code], 14)),
+        make("td", { class: "kind" }, kinds[kind] + (kind === "u" ? ` (${Math.round(sure[i] / 2.55)} %)` : "")), make("td", {}, examples.rows[i].toLocaleString("en")),
+        columns.map((j) => make("td", { class: "cell", title: examples.values[i][j] }, shorten(examples.values[i][j], 42)))));
+    });
   }
   $("examples").replaceChildren(
     make("thead", {}, make("tr", {}, ["Cluster", "", "Row"].map((text) => make("th", { scope: "col" }, text)), columns.map((j) => make("th", { scope: "col", title: examples.names[j] }, shorten(examples.names[j], 18), extra(j < examples.described))))),
     make("tbody", {}, rows));
   $("examples-hint").textContent = current.sizes.length > 12 && state.only === null ? "The twelve largest clusters. Select a cluster to see its rows." : "";
+}
+
+function chooseExamples(mine, sure) { // pairs of a kind and a row of one cluster; each row is an example of one kind only
+  const isKind = (kind) => (i) => examples.kinds[i].includes(kind);
+  const certain = mine.filter((i) => sure[i] > 200);
+  // a row may be typical of a small branch and odd in the whole cluster; and a small cluster may have no certain row
+  let typical = certain.filter((i) => isKind("t")(i) && !isKind("o")(i));
+  for (const others of [certain.filter(isKind("t")), mine.slice().sort((a, b) => sure[b] - sure[a]).slice(0, 1)]) if (!typical.length) typical = others;
+  const chosen = typical.slice(0, 3).map((i) => ["t", i]);
+  const add = (kind, rows) => {
+    const taken = new Set(chosen.map(([, i]) => i));
+    chosen.push(...rows.filter((i) => !taken.has(i)).slice(0, 2).map((i) => [kind, i]));
+  };
+  add("u", mine.filter((i) => isKind("u")(i) && sure[i] < 250).sort((a, b) => sure[a] - sure[b]));
+  add("o", mine.filter(isKind("o")));
+  return chosen;
 }
 
 // Trust: stability over other graphs, against rows without structure.
@@ -198,7 +209,7 @@ function nullAt(name, k) {
   for (let i = 1; i < ks.length; i++) if (k <= ks[i]) return values[i - 1] + ((values[i] - values[i - 1]) * (k - ks[i - 1])) / (ks[i] - ks[i - 1]);
   return values[values.length - 1];
 }
-const REAL = 0.85, CORE = 0.6; // least stability
+const REAL = data.trust.real, CORE = 0.6; // least stability
 // The cluster beside the cut into the number that stands out most: the cluster there that is the same, if there is one, the
 // parts that it is divided into, and whether it is a part itself: a number that stands out less may divide a cluster, but then
 // nearly all of what it is divided into must be stable.
@@ -229,7 +240,7 @@ function besideBest(code) {
 }
 function isBeyondChance(stability, code, k) { // clearly more stable than parts of rows without structure, for its size
   const share = current.sizes[code] / data.rows, usual = nullAt("level", k);
-  return usual === null || clamp((stability - share) / Math.max(1 - share, 1e-9), 0, 1) > usual + 0.25 * (1 - usual);
+  return usual === null || clamp((stability - share) / Math.max(1 - share, 1e-9), 0, 1) > usual + data.trust.beyond * (1 - usual);
 }
 function clusterVerdict(code) { // [kind of note, sentence, kind of cluster], and the stability that it rests on
   const basis = verdictBasis(code);
@@ -248,7 +259,7 @@ function judgeCluster(code, { parts, isPart, stability, k, where }) {
   const best = data.suggested[0]?.k;
   const isFound = isBeyondChance(stability, code, k);
   const percent = `${Math.round(100 * stability)} %`;
-  if (current.sizes[code] < 10 || share < 1e-3) return ["look", "Too few rows to judge: outliers or a fragment, unless you know better.", "tiny"];
+  if (current.sizes[code] < data.trust.rows || share < data.trust.share) return ["look", "Too few rows to judge: outliers or a fragment, unless you know better.", "tiny"];
   const [touch] = touching().filter(([a, b]) => a === code || b === code);
   const other = touch && touch[2] > 0.1 ? current.names[touch[0] === code ? touch[1] : touch[0]] : null;
   const border = other === null ? "" : ` It shares a border with cluster ${shorten(other, 20)}.`;
@@ -275,7 +286,8 @@ function wholeVerdict() {
   const verdicts = current.sizes.map((_, code) => clusterVerdict(code));
   const count = (kind) => verdicts.filter((each) => each[2] === kind).length;
   const real = count("real"), poor = verdicts.filter((each) => each[0] === "warning").length;
-  const better = best && best.k !== k ? `${best.k} clusters stand out more than ${k}: disjoint halves of the rows agree on them most. ` : "";
+  const why = data.refined ? "independent graphs find each of them again" : "disjoint halves of the rows agree on them most";
+  const better = best && best.k !== k ? `${best.k} clusters stand out more than ${k}: ${why}. ` : "";
   if (best && best.strength < 0.1) return ["warning", `The structure is weak: even ${best.k} clusters, which stand out most, are found again hardly better than in random rows.${because}`];
   if (real === k) return ["good", `${k === 2 ? "Both" : `All ${k}`} clusters are real.${because}${better && best.strength > 1.1 * strengthAt(k) ? ` ${better}` : ""}`];
   const say = (n, one, many) => (n ? [`${n} ${n === 1 ? one : many}`] : []);
@@ -328,11 +340,14 @@ function drawStability() { // agreement and null by number of clusters
   svg(chart, "path", { d: line(data.null.ks, data.null.agreement), fill: "none", stroke: theme("muted"), "stroke-width": 1.5, "stroke-dasharray": "4 4" });
   svg(chart, "path", { d: line(data.cuts.ks, data.cuts.agreement), fill: "none", stroke: theme("accent"), "stroke-width": 2 });
   const at = state.view.kind === "cut" ? state.view.at : null;
-  data.cuts.ks.forEach((k, i) => {
-    const dot = svg(chart, "circle", { cx: x(k), cy: y(data.cuts.agreement[i]), r: i === at ? 5.5 : 3, fill: theme(i === at ? "ink" : "accent"), class: "dot" });
-    svg(dot, "title", {}, `${k} clusters: agreement ${data.cuts.agreement[i]}`);
+  const dots = data.cuts.ks.map((k, i) => [k, i, data.suggested.some((each) => each.k === k)]).sort((a, b) => a[2] - b[2]); // large ones on top
+  for (const [k, i, standsOut] of dots) {
+    const dot = svg(chart, "circle", { cx: x(k), cy: y(data.cuts.agreement[i]), r: i === at ? 5.5 : standsOut ? 5 : 2.5, fill: theme(i === at ? "ink" : standsOut ? "gap-ink" : "accent"), class: "dot" });
+    svg(dot, "title", {}, `${k} clusters: agreement ${data.cuts.agreement[i]}${standsOut ? ", stand out" : ""}`);
     dot.addEventListener("click", () => setView({ kind: "cut", at: i }));
-  });
+  }
+  const [best] = data.suggested;
+  if (best) svg(chart, "text", { x: x(best.k), y: Math.max(10, y(data.cuts.agreement[nearestCut(best.k)]) - 9), "text-anchor": "middle", class: "on-lines strong" }, `${best.k} most`);
   for (const k of [2, 3, 5, 8, 12, 20, 35, 60].filter((each) => each <= most)) svg(chart, "text", { x: x(k), y: bottom + 17, "text-anchor": "middle" }, k);
   svg(chart, "text", { x: left, y: height - 3 }, "number of clusters");
   const lowest = Math.min(...data.null.agreement.filter((_, i) => data.null.ks[i] > most / 4), 1); // below the line, where the text is
@@ -411,8 +426,8 @@ function showSelection() {
     const mean = total / n;
     return { j: column.column, mean, score: (mean - profile.total.mean[column.column]) / profile.total.spread[column.column] };
   }).filter((each) => Number.isFinite(each.score)).sort((a, b) => Math.abs(b.score) - Math.abs(a.score)).slice(0, 6);
-  $("selection-profile").replaceChildren(...facts.map(({ j, mean, score }) => make("li", {}, make("span", { class: "feature" }, profile.names[j], extra(isExtraColumn(j))), direction(score), make("span", { class: "value" }, formatValue(mean)))));
-  $("selection-described").replaceChildren(...drawn.described.slice(0, 8).map((column) => make("p", { class: "facts-line" }, `${shorten(column.name, 24)}: `, make("b", {}, describeSelected(column, chosen)), extra(true))));
+  $("selection-profile").replaceChildren(...facts.map(({ j, mean, score }) => make("li", {}, make("span", { class: "feature" }, breakable(profile.names[j]), extra(isExtraColumn(j))), direction(score), make("span", { class: "value" }, formatValue(mean)))));
+  $("selection-described").replaceChildren(...drawn.described.slice(0, 8).map((column) => make("p", { class: "facts-line" }, isolated(column.name, 24), ": ", make("b", {}, describeSelected(column, chosen)), extra(true))));
 }
 function describeSelected(column, chosen) { // the most frequent categories, or some of the texts
   if (column.texts) return chosen.map((i) => column.texts[i]).filter(Boolean).slice(0, 2).map((text) => shorten(text, 80)).join(" · ") || "–";
