@@ -13,9 +13,11 @@ from tests.helpers.common import blobs, documents
 from ultraspec import USENC, USPEC, datasets, open_rows
 from ultraspec._estimator import fitted
 from ultraspec.figures.columns import TextTerms, read_columns
+from ultraspec.figures.cuts import Cut, Judged
 from ultraspec.figures.explore import explore, telling_features
 from ultraspec.figures.labeled_rows import open_labeled_rows
-from ultraspec.figures.trust import has_structure
+from ultraspec.figures.trust import Null, has_structure, refine
+from ultraspec.spectral.layers import Layer
 from ultraspec.spectral.stability import best_match, correct_for_size
 
 
@@ -154,3 +156,28 @@ def test_rare_categories_are_counted_together():
     assert column.categories[-1] == "other"
     assert len(column.categories) == 41
     assert (column.codes == 40).sum() == 200
+
+
+def test_a_finer_number_comes_first_if_its_clusters_are_as_real():
+    null = Null([2, 20], [0.5, 0.5], [0.4, 0.4])
+
+    def cut(k, agreement, stability, sizes=None):
+        sizes = np.full(k, 100) if sizes is None else np.array(sizes)
+        groups = np.arange(k, dtype=np.int32)
+        return Cut(k, groups, sizes, Judged(groups, "agreement", agreement, np.full(k, stability)), np.arange(k))
+
+    layers = [Layer(4, 0.9), Layer(6, 0.5)]
+
+    def first(*cuts, layers=layers):
+        return [layer.n_clusters for layer in refine(layers, cuts, null)]
+
+    real, finer = cut(4, 0.95, 0.97), cut(5, 0.95, 0.96)
+    assert first(real, finer) == [5, 4, 6]
+    assert first(real, finer, cut(6, 0.94, 0.95), cut(7, 0.5, 0.95)) == [6, 4]
+    assert first(real, cut(5, 0.92, 0.96)) == [4, 6]  # the graphs agree on it less
+    assert first(real, cut(5, 0.99, 0.84)) == [4, 6]  # its clusters are not stable
+    assert first(real, cut(5, 0.99, 0.96, [396, 100, 100, 100, 4])) == [4, 6]  # one is tiny
+    assert first(real, cut(6, 0.99, 0.99)) == [4, 6]
+    assert first(cut(2, 0.99, 0.99), layers=[Layer(1, 0.0)]) == [1]
+    assert refine([], [real, finer], null) == []
+    assert refine(layers, [real, finer], None) == layers

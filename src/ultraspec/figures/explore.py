@@ -27,7 +27,7 @@ from ultraspec.figures.labeled_rows import (
 )
 from ultraspec.figures.representative_graph import build_graph
 from ultraspec.figures.survey import BINS, Plan, Survey, finish_cuts, survey_rows
-from ultraspec.figures.trust import Null, Trust
+from ultraspec.figures.trust import Null, Trust, refine
 from ultraspec.spectral.layers import Layer
 
 MOST_POINTS = 20_000  # larger data is drawn as a raster
@@ -135,6 +135,8 @@ class Exploration:
         Stability of each node of the tree.
     layers : list of Layer
         Numbers of clusters that the rows support, the best first.
+    is_refined : bool
+        Whether the best is larger than the number that halves of the rows agree on most, see `refine`.
     """
 
     figures: FigureData
@@ -158,6 +160,7 @@ class Exploration:
     null: Null | None
     node_stability: Floats | None
     layers: list[Layer]
+    is_refined: bool
 
 
 def explore(
@@ -274,6 +277,7 @@ def _explore(
     n_stored = max(1, DRAWN_VALUES // max(len(xy), 1) - len(numbers))
     stored = [*range(min(n_stored, len(telling))), *range(len(telling), len(telling) + len(numbers))]
     example_names, examples, example_block = _examples(plan, survey, cuts, columns)
+    layers = refine(trust.layers, cuts, trust.null)
     return Exploration(
         figures,
         table,
@@ -298,7 +302,8 @@ def _explore(
         sample.distances.astype(np.float64) / typical,
         trust.null,
         trust.nodes,
-        trust.layers,
+        layers,
+        layers[:1] != trust.layers[:1],
     )
 
 

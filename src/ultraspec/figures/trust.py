@@ -15,7 +15,7 @@ import scipy.sparse
 
 from ultraspec.engines.progress import MemberReporter
 from ultraspec.engines.threads import ThreadEngine
-from ultraspec.figures.cuts import CutTable
+from ultraspec.figures.cuts import Cut, CutTable
 from ultraspec.figures.labeled_rows import Floats, Integers, LabeledRows
 from ultraspec.rows import ArrayRows, SparseRows, sample_indices
 from ultraspec.spectral.candidates import CANDIDATES
@@ -23,7 +23,7 @@ from ultraspec.spectral.choice import POOL_ROWS, Choice, Judge
 from ultraspec.spectral.layers import Layer, find_layers
 from ultraspec.spectral.model import Model
 from ultraspec.spectral.options import GraphOptions
-from ultraspec.spectral.stability import NULL_GRAPHS, best_match, null_judges, null_level
+from ultraspec.spectral.stability import NULL_GRAPHS, best_match, correct_for_size, null_judges, null_level
 
 NULL_KS = (2, 3, 4, 6, 9, 14, 22, 36, 60)  # numbers of clusters; between them levels are interpolated
 REMEMBERED = 4
@@ -31,6 +31,7 @@ LEAST_ROWS = 60  # of which layers can be found
 REAL = 0.85  # least stability of a real cluster
 BEYOND_CHANCE = 0.25  # least part of the way from the stability of clusters without structure to perfect stability
 FEWEST, LEAST_SHARE = 10, 1e-3  # rows, and share of the rows, of a cluster that can be judged
+NEARLY_EQUAL = 0.02  # difference of agreement between a number of clusters and the next
 
 
 @dataclass(frozen=True)
@@ -178,3 +179,38 @@ class Trust:
     def measure(cls, rows: LabeledRows, table: CutTable | None) -> Trust:
         """Measure all of it."""
         return cls(measure_null(rows, table), node_stability(rows, table), supported_numbers(rows))
+
+
+def are_real(cut: Cut, null: Null) -> bool:
+    """Return whether all clusters of a cut are stable, clearly more than those of rows without structure."""
+    if cut.stability is None:
+        return False
+    n = cut.sizes.sum()
+    shares = cut.sizes / n
+    usual = float(np.interp(cut.k, null.ks, null.level))
+    stands_out = correct_for_size(cut.stability, shares) > usual + BEYOND_CHANCE * (1 - usual)
+    is_large = (cut.sizes >= FEWEST) & (shares >= LEAST_SHARE)
+    return bool((stands_out & is_large & (cut.stability >= REAL)).all())
+
+
+def refine(layers: Sequence[Layer], cuts: Sequence[Cut], null: Null | None) -> list[Layer]:
+    """Return the layers, and before them the next larger number if its clusters are as real.
+
+    Halves of the rows often agree nearly equally on two neighbouring numbers, and chance decides between them. The
+    graphs of all rows tell more: if they find all clusters of the larger number again, and agree on them as much, a
+    cluster of the smaller number is two.
+    """
+    if null is None or not has_structure(layers) or not layers:
+        return list(layers)
+    by_number = {cut.k: cut for cut in cuts}
+    k = layers[0].n_clusters
+    while k in by_number and k + 1 in by_number:
+        here, finer = by_number[k], by_number[k + 1]
+        if here.judged.agreement is None or finer.judged.agreement is None:
+            break
+        if finer.judged.agreement < here.judged.agreement - NEARLY_EQUAL or not are_real(finer, null):
+            break
+        k += 1
+    if k == layers[0].n_clusters:
+        return list(layers)
+    return [Layer(k, layers[0].strength), *(layer for layer in layers if layer.n_clusters != k)]

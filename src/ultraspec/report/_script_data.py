@@ -70,6 +70,7 @@ def script_data(found: Exploration, gap: Eigengap, model: Any, key: str) -> dict
         "call": found.table.call if found.table is not None else "",
         "reason": found.reason,
         "suggested": [{"k": each.n_clusters, "strength": round(each.strength, 3)} for each in suggested],
+        "refined": found.is_refined,
         "trust": {"real": REAL, "beyond": BEYOND_CHANCE, "rows": FEWEST, "share": LEAST_SHARE},
         "structure": has_structure(found.layers),
         "null": _null(found),

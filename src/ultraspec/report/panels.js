@@ -286,7 +286,8 @@ function wholeVerdict() {
   const verdicts = current.sizes.map((_, code) => clusterVerdict(code));
   const count = (kind) => verdicts.filter((each) => each[2] === kind).length;
   const real = count("real"), poor = verdicts.filter((each) => each[0] === "warning").length;
-  const better = best && best.k !== k ? `${best.k} clusters stand out more than ${k}: disjoint halves of the rows agree on them most. ` : "";
+  const why = data.refined ? "independent graphs find each of them again" : "disjoint halves of the rows agree on them most";
+  const better = best && best.k !== k ? `${best.k} clusters stand out more than ${k}: ${why}. ` : "";
   if (best && best.strength < 0.1) return ["warning", `The structure is weak: even ${best.k} clusters, which stand out most, are found again hardly better than in random rows.${because}`];
   if (real === k) return ["good", `${k === 2 ? "Both" : `All ${k}`} clusters are real.${because}${better && best.strength > 1.1 * strengthAt(k) ? ` ${better}` : ""}`];
   const say = (n, one, many) => (n ? [`${n} ${n === 1 ? one : many}`] : []);
