@@ -276,9 +276,9 @@ def test_wrong_options_are_refused(options, message, face):
     with pytest.raises((TypeError, ValueError), match=message):
         USPEC(4, **options).fit(face[0])
     with pytest.raises(ValueError, match="consensus must be one of 'auto', 'transfer_cut'"):
-        USENC(4, n_estimators=2, **BASE).fit(face[0]).cut(3, consensus="magic") if "graph_rows" not in options else USENC(
-            4, consensus="magic"
-        ).fit(face[0])
+        USENC(4, n_estimators=2, **BASE).fit(face[0]).cut(
+            3, consensus="magic"
+        ) if "graph_rows" not in options else USENC(4, consensus="magic").fit(face[0])
 
 
 # Checkpoints

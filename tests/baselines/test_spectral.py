@@ -99,7 +99,7 @@ def test_files_give_the_labels_of_arrays(name, tmp_path):
 
 def test_sparse_rows(name):
     X, y = documents()
-    X.data /= np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))]
+    X.data /= np.repeat(np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel()), np.diff(X.indptr))
     options = {"SC": {"n_neighbors": 20}, "ESCG": {"n_neighbors": 20}, "LSC": {"n_landmarks": 200}}.get(name, {})
     model = make(name, 4, **options)
     if name not in ("Nystrom", "FastESC", "EulerSC"):
@@ -231,9 +231,7 @@ def test_memory_is_refused_before_it_is_allocated(monkeypatch):
     X = blobs()[0]
     monkeypatch.setattr(_memory_limit, "available_bytes", lambda: 2 * 4 * X.size - 2)
     for name in ("SC", "ESCG"):
-        with pytest.raises(
-            MemoryError, match=rf"{name} needs 0\.0 GB for the 400 x 3 rows.*USPEC, or pass fewer rows"
-        ):
+        with pytest.raises(MemoryError, match=rf"{name} needs 0\.0 GB for the 400 x 3 rows.*USPEC, or pass fewer rows"):
             make(name).fit(X)
     monkeypatch.setattr(_memory_limit, "available_bytes", lambda: 2 * 4 * X.size)
     make("SC").fit(X)
