@@ -175,9 +175,8 @@ def test_pickles_hold_no_graph_and_can_be_cut(model, circles):
     with pytest.raises(ValueError, match=r"does not hold the rows.*Call cut\(n_clusters, X\)"):
         again.cut(2)
     np.testing.assert_array_equal(again.cut(2, X).labels_, model.cut(2).labels_)
-    paper = fit(
-        X, 3, consensus="transfer_cut", n_representatives=200
-    )  # its graph is one of base clusters, which a pickle holds
+    # the graph of the paper is one of base clusters, which a pickle holds
+    paper = fit(X, 3, consensus="transfer_cut", n_representatives=200)
     again = pickle.loads(pickle.dumps(paper))
     np.testing.assert_array_equal(again.cut(2).labels_, paper.cut(2).labels_)
 

@@ -99,9 +99,7 @@ def test_files_give_the_labels_of_arrays(name, tmp_path):
 
 def test_sparse_rows(name):
     X, y = documents()
-    X.data /= np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())[
-        np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    ]
+    X.data /= np.repeat(np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel()), np.diff(X.indptr))
     options = {"SC": {"n_neighbors": 20}, "ESCG": {"n_neighbors": 20}, "LSC": {"n_landmarks": 200}}.get(name, {})
     model = make(name, 4, **options)
     if name not in ("Nystrom", "FastESC", "EulerSC"):

@@ -81,8 +81,9 @@ def cluster_representatives(
 
     def run(chance: np.random.Generator) -> tuple[float, Labels]:
         start = spread_centers(X[heaviest], weights[heaviest], k, chance, trials)
-        labels, inertia = _weighted_kmeans(X, masses, start, max_iter)
-        return inertia, labels
+        labels, centers = _weighted_kmeans(X, masses, start, max_iter)
+        difference = X - centers[labels]
+        return float(masses @ np.einsum("ij,ij->i", difference, difference)), labels
 
     results = engine.map(run, rng.spawn(min(STARTS, max(1, STARTED_CLUSTERS // k))))
     labels = min(results, key=lambda result: result[0])[1]
@@ -96,8 +97,8 @@ def _weighted_kmeans(
     max_iter: int,
     *,
     spherical: bool = False,
-) -> tuple[Labels, float]:
-    """Run k-means on unit rows, and return labels and the sum of squares; a centre that loses its rows stays.
+) -> tuple[Labels, npt.NDArray[np.float32]]:
+    """Run k-means on unit rows, and return labels and centres; a centre that loses its rows stays.
 
     With `spherical`, centres are scaled to unit length. Otherwise a row that has nothing in common with any centre
     would join the shortest one, which is the mean of the most mixed cluster: small clusters without a centre of their
@@ -116,8 +117,7 @@ def _weighted_kmeans(
             break
         if spherical:
             centers /= np.maximum(np.sqrt(np.einsum("ij,ij->i", centers, centers)), np.float32(1e-10))[:, None]
-    difference = X - centers[labels]
-    return labels, float(weights @ np.einsum("ij,ij->i", difference, difference))
+    return labels, centers
 
 
 def distinct_patterns(labelings: Sequence[Labels], weights: Weights, most: int) -> tuple[Labels, npt.NDArray[np.int64]]:
