@@ -657,7 +657,7 @@ class RowEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowCluster
         divided into `n_clusters_` clusters in all ways that `USPEC` knows. A cluster of this model is as stable as its
         Jaccard index with the most similar of theirs. The same is measured for rows from one normal distribution with
         the covariance of the data. Clusters that are no more stable than those are no evidence of structure; of rows
-        without structure, about a quarter of the clusters stand out all the same.
+        without structure, about a tenth of the clusters stand out all the same.
 
         The cost hardly depends on the number of rows: samples are read, also from files and from a cluster.
 
