@@ -74,8 +74,8 @@ class TableRows:
 
     def take(self, order: npt.NDArray[np.int64]) -> TableRows:
         """Return copies of rows, in another order."""
-        rows = self.rows[order]
-        projected = rows if self.projected is self.rows else self.projected[order]
+        rows = np.take(self.rows, order, axis=0)  # faster than an index
+        projected = rows if self.projected is self.rows else np.take(self.projected, order, axis=0)
         return TableRows(rows, projected, self.norms[order])
 
     def search(
@@ -115,7 +115,7 @@ class TableRows:
         """Return the nearest point of each row, as `search` finds it; the rows of a group are side by side."""
         n = len(self.rows)
         ids = np.empty((n, 1), dtype=np.uint16)
-        self.search(table, ids, np.empty((n, 1), dtype=np.float32), slack, np.arange(n), runs, candidates, starts)
+        self.search(table, ids, np.empty((0, 1), dtype=np.float32), slack, np.arange(n), runs, candidates, starts)
         return ids[:, 0]
 
 
