@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ultraspec._kernels import products
 from ultraspec._kernels.search import squared_distance
 from ultraspec.cluster.distance_bounds import ProjectionBound
 from ultraspec.spectral.neighbors import Table, TableRows
@@ -45,6 +46,13 @@ def test_nearest_candidates(m, K, kind):
     assert sq.tobytes() == expected_sq.tobytes()
     if K == 1:
         assert rows.nearest(table, slack).tolist() == expected_ids[:, 0].tolist()
+
+
+@pytest.mark.parametrize("K", [1, 5])
+@pytest.mark.parametrize("m", [300, 801])
+def test_products_that_are_not_kept(m, K, monkeypatch):
+    monkeypatch.setattr(products, "KEPT_CANDIDATES", products.CHUNK)
+    test_nearest_candidates(m, K, "twins")
 
 
 def test_the_first_of_nearly_equal_points_is_nearest_without_distances():

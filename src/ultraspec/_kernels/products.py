@@ -29,6 +29,8 @@ MOST_ROWS = 496  # rows of a tile, at most
 TILE_VALUES = 2**16  # values of a tile, and of the product with all candidates, if it has more than the least rows
 MOST_VALUES = 2**21  # values of a product with all candidates, at most
 CHUNK = 256  # candidates per product: larger products are slower, because they outgrow the caches
+DROPPED_FEATURES = 128  # up to this number, products of many candidates are not kept
+KEPT_CANDIDATES = 2048  # up to this number, products fit into a second-level cache
 MOST_BIN = 8  # candidates of a bin, at most
 LEAST_BINS = 48  # there are at least as many, if there are as many candidates; and 4 K
 LANES = 16  # tiles are filled with zeros to whole SIMD registers
@@ -36,8 +38,13 @@ PIECE = 64  # features that are transposed at once: their lines fit into a first
 EMPTY = np.int32(2**31 - 1)  # larger than any key
 
 
-def product_buffers(n: int, d: int, most_candidates: int, K: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def product_buffers(
+    n: int, d: int, most_candidates: int, K: int, projected: bool
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Return the buffers of `search_groups`, for `n` rows of `d` features and groups of `most_candidates`.
+
+    `projected` tells whether rows are projected. If not, and if they have few features, products with many
+    candidates are stored for a chunk only: computing some more distances in full is faster than filling the caches.
 
     They are allocated here because allocations inside of kernels take long to compile.
     """
@@ -46,7 +53,8 @@ def product_buffers(n: int, d: int, most_candidates: int, K: int) -> tuple[tuple
     n_rows = max(1, min(n, n_rows, MOST_ROWS))
     width = -(-n_rows // LANES) * LANES
     most_bins = max(2 * LEAST_BINS, 8 * K, most_candidates // MOST_BIN) + CHUNK
-    shapes = [(width * d,), (most_candidates * d,), (most_candidates,), (most_candidates * width,)]
+    n_kept = min(most_candidates, KEPT_CANDIDATES) if d <= DROPPED_FEATURES and not projected else most_candidates
+    shapes = [(width * d,), (most_candidates * d,), (most_candidates,), (n_kept * width,)]
     shapes += [(min(most_bins, most_candidates) * width,), (width,), (width,), (K,)]
     floats = tuple(np.empty(shape, dtype=np.float32) for shape in shapes)
     lengths = [(K + 1) * width, width, K, most_candidates]
@@ -109,28 +117,28 @@ def bins_of(m, K):
 
 
 @reordering_kernel
-def bin_minima(products, halves, first, last, minima):
-    """Compute the minima of ``halves[c] - products[c]`` of the candidates of a chunk, ``first:last``, in bins.
+def bin_minima(products, halves, minima):
+    """Compute the minima of ``halves - products`` of the candidates of a chunk in bins.
 
     Candidates are dealt out to the bins: near ones are often consecutive.
 
     minima : (bins, width), results.
     """
+    m = halves.shape[0]
     step, width = minima.shape
-    for b in range(min(step, last - first)):
-        c = first + b
-        h = halves[c]
+    for b in range(step):
+        h = halves[b]
         for r in range(width):
-            minima[b, r] = h - products[c, r]
-        c += step
-        while c + 2 * step < last:  # three at a time: minima are read and written less often
+            minima[b, r] = h - products[b, r]
+        c = b + step
+        while c + 2 * step < m:  # three at a time: minima are read and written less often
             e, f = c + step, c + 2 * step
             h, i, j = halves[c], halves[e], halves[f]
             for r in range(width):
                 near = min(i - products[e, r], j - products[f, r])
                 minima[b, r] = min(min(minima[b, r], h - products[c, r]), near)
             c += 3 * step
-        while c < last:
+        while c < m:
             h = halves[c]
             for r in range(width):
                 minima[b, r] = min(minima[b, r], h - products[c, r])
@@ -216,7 +224,8 @@ def search_tile(
 ):  # fmt: skip
     """Find the K nearest candidates of the `n` rows of a tile, ``order[low:]``.
 
-    products, halves : (m, width) and (m,), inner products, and half the squared lengths of the candidates.
+    products : (m, width), inner products; if it has fewer rows, bins are measured as a whole.
+    halves : (m,), half the squared lengths of the candidates.
     step, minima : number of bins of a chunk, and the minima of bins (bins, width).
     mask : bits of a key that hold the number of a bin.
     half_norms, guesses, nearest, keys, clear, places, picked : buffers.
@@ -224,6 +233,7 @@ def search_tile(
     K = ids.shape[1]
     m = candidates.shape[0]
     n_bins = minima.shape[0]
+    kept = products.shape[0] == m
     size = CHUNK // step
     last_bin = step - 1  # of a chunk; a mask, because numbers of bins are powers of two
     smallest_keys(minima, half_norms, mask, clear, keys)
@@ -247,7 +257,7 @@ def search_tile(
                 if by_keys or minima[b, r] <= limit:
                     chunk = (b & ~last_bin) * size
                     for c in range(chunk + (b & last_bin), min(chunk + CHUNK, m), step):
-                        value = halves[c] - products[c, r]
+                        value = halves[c] - products[c, r] if kept else minima[b, r]
                         picked[n_picked] = c
                         n_picked += np.int64(value > above) & np.int64(value <= limit)  # faster than a branch
             for q in range(n_picked):
@@ -312,7 +322,8 @@ def search_groups(
             n = min(most_rows, runs[g + 1] - low)
             width = -(-n // LANES) * LANES
             tile = tiles[: d * width].reshape(d, width)
-            products = every_product[: m * width].reshape(m, width)
+            n_kept = m if m * width <= every_product.shape[0] else CHUNK
+            products = every_product[: n_kept * width].reshape(n_kept, width)
             minima = every_minimum[: n_bins * width].reshape(n_bins, width)
             keys = every_key[: (K + 1) * width].reshape(K + 1, width)
             load_tile(projected, order, low, n, tile)
@@ -320,9 +331,10 @@ def search_groups(
                 row_halves[r] = np.float32(0.5) * norms[order[low + min(r, n - 1)]]
             for c in range(0, m, CHUNK):
                 last = min(c + CHUNK, m)
-                np.dot(table[c:last], tile, products[c:last])
+                part = products[c:last] if n_kept == m else products[: last - c]
+                np.dot(table[c:last], tile, part)
                 b = c // CHUNK * step
-                bin_minima(products, halves, c, last, minima[b : b + step])
+                bin_minima(part, halves[c:last], minima[b : b + step])
             search_tile(
                 X, norms, slack, error, order, low, n, points, mine, products, halves, step, minima, mask, row_halves,
                 guesses, nearest, keys, clear, places, picked, ids, sq,

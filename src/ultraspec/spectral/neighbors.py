@@ -99,7 +99,7 @@ class TableRows:
         if candidates is None or starts is None:
             candidates = np.arange(len(table.points), dtype=np.uint16)
             starts = np.array([0, len(candidates)])
-        buffers = products.product_buffers(n, q, int(np.diff(starts).max()), ids.shape[1])
+        buffers = products.product_buffers(n, q, int(np.diff(starts).max()), ids.shape[1], slack > 0)
         rows = self.rows, self.projected, self.norms, slack, rounding_bound(q), order, runs
         points = table.points, table.projected, table.half_norms, candidates, starts
         products.search_groups(*rows, *points, *buffers, ids, sq)
