@@ -83,3 +83,20 @@ def test_groups_with_different_candidates():
             expected, expected_sq = brute_force(X[mine], points[candidates], 3)
             assert ids[mine].tolist() == candidates[expected].tolist()
             assert sq[mine].tobytes() == expected_sq.tobytes()
+
+
+@pytest.mark.parametrize("d", [9, 70, 200, 500])
+def test_few_rows_and_many_rows_agree(d):
+    """Few rows are compared without a product, and rows of many features are not transposed."""
+    random = np.random.default_rng(d)
+    points = random.standard_normal((300, d)).astype(np.float32)
+    rows, table, slack = prepared(random.standard_normal((60, d)).astype(np.float32), points)
+    found = []
+    for size in (60, 7, 2):
+        ids, sq = np.empty((60, 5), dtype=np.uint16), np.empty((60, 5), dtype=np.float32)
+        runs = np.minimum(np.arange(0, 60 + size, size), 60)
+        groups = len(runs) - 1
+        candidates = np.tile(np.arange(300, dtype=np.uint16), groups), 300 * np.arange(groups + 1)
+        rows.search(table, ids, sq, slack, np.arange(60), runs, *candidates)
+        found.append((ids.tobytes(), sq.tobytes()))
+    assert found[0] == found[1] == found[2]

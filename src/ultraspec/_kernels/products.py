@@ -9,10 +9,9 @@ candidates are computed in full. The farthest of them gives a limit (`product_li
 the limit is computed in full, too. The result is that of computing all distances in full, bit for bit, in every block:
 the K smallest, where equal distances are in the order of the candidates.
 
-A tile is stored transposed, and so is its product: the values of many rows for one candidate are side by side, and SIMD
-lanes run along rows. Candidates are divided into *bins* of a few. The smallest value of a bin and the
-number of the bin share one integer, its *key*. The K + 1 smallest keys of each row lead to K near candidates, and tell
-whether there are others in further bins.
+Products are transposed: the values of many rows for one candidate are side by side, and SIMD lanes run along rows.
+Candidates are divided into *bins* of a few. The smallest value of a bin and the number of the bin share one integer,
+its *key*. The K + 1 smallest keys of each row lead to K near candidates, and tell whether further bins may have others.
 """
 
 from __future__ import annotations
@@ -28,11 +27,13 @@ LEAST_ROWS = 144  # rows of a tile, at least if there are as many
 MOST_ROWS = 496  # rows of a tile, at most
 TILE_VALUES = 2**16  # values of a tile, and of the product with all candidates, if it has more than the least rows
 MOST_VALUES = 2**21  # values of a product with all candidates, at most
-CHUNK = 256  # candidates per product: larger products are slower, because they outgrow the caches
-DROPPED_FEATURES = 128  # up to this number, products of many candidates are not kept
+CHUNK = 256  # candidates per product of few features: larger products are slower, because they outgrow the caches
+LARGE_CHUNK = 2048  # candidates per product of many features, most of whose time goes into multiplication
+FEW_FEATURES = 128  # up to this number, products of many candidates are not kept
 KEPT_CANDIDATES = 2048  # up to this number, products fit into a second-level cache
 MOST_BIN = 8  # candidates of a bin, at most
 LEAST_BINS = 48  # there are at least as many, if there are as many candidates; and 4 K
+DIRECT_ROWS = 3  # groups of up to so many rows are searched without a product
 LANES = 16  # tiles are filled with zeros to whole SIMD registers
 PIECE = 64  # features that are transposed at once: their lines fit into a first-level cache
 EMPTY = np.int32(2**31 - 1)  # larger than any key
@@ -48,12 +49,14 @@ def product_buffers(
 
     They are allocated here because allocations inside of kernels take long to compile.
     """
-    n_rows = min(max(LEAST_ROWS, TILE_VALUES // max(d, most_candidates)), MOST_VALUES // most_candidates)
+    few = d <= FEW_FEATURES
+    n_rows = max(LEAST_ROWS, TILE_VALUES // max(d, most_candidates)) if few else MOST_ROWS
+    n_rows = min(n_rows, MOST_VALUES // most_candidates)
     n_rows = LANES * (n_rows // LANES | 1)  # columns of odd multiples of a cache line are not in the same cache set
     n_rows = max(1, min(n, n_rows, MOST_ROWS))
     width = -(-n_rows // LANES) * LANES
     most_bins = max(2 * LEAST_BINS, 8 * K, most_candidates // MOST_BIN) + CHUNK
-    n_kept = min(most_candidates, KEPT_CANDIDATES) if d <= DROPPED_FEATURES and not projected else most_candidates
+    n_kept = min(most_candidates, KEPT_CANDIDATES) if few and not projected else most_candidates
     shapes = [(width * d,), (most_candidates * d,), (most_candidates,), (n_kept * width,)]
     shapes += [(min(most_bins, most_candidates) * width,), (width,), (width,), (K,)]
     floats = tuple(np.empty(shape, dtype=np.float32) for shape in shapes)
@@ -85,6 +88,15 @@ def load_tile(X, order, low, n, tile):
                 part[j, np.uint64(2)] = c[j]
                 part[j, np.uint64(3)] = e[j]
                 j += np.uint64(1)
+
+
+@kernel
+def load_rows(X, order, low, n, rows):
+    """Copy the rows ``order[low : low + n]`` of X to `rows`; further ones are the last row again."""
+    for r in range(rows.shape[0]):
+        i = order[low + min(r, n - 1)]
+        for j in range(X.shape[1]):
+            rows[r, j] = X[i, j]
 
 
 @kernel
@@ -218,6 +230,21 @@ def insert_place(nearest, places, n, value, place):
 
 
 @kernel
+def search_directly(X, order, low, high, points, candidates, nearest, places, ids, sq):
+    """Find the K nearest candidates of a few rows, ``order[low:high]``, by all distances."""
+    for row in range(low, high):
+        i = order[row]
+        found = 0
+        for c in range(candidates.shape[0]):
+            found = insert_place(nearest, places, found, squared_distance(X[i], points[candidates[c]]), c)
+        for k in range(ids.shape[1]):
+            ids[i, k] = candidates[places[k]]
+        if sq.shape[0] > 0:
+            for k in range(ids.shape[1]):
+                sq[i, k] = nearest[k]
+
+
+@kernel
 def search_tile(
     X, norms, slack, error, order, low, n, points, candidates, products, halves, step, minima, mask, half_norms,
     guesses, nearest, keys, clear, places, picked, ids, sq,
@@ -301,10 +328,12 @@ def search_groups(
     most_rows = row_halves.shape[0]
     d = projected.shape[1]
     K = ids.shape[1]
+    few = d <= FEW_FEATURES
     for g in range(runs.shape[0] - 1):
-        if runs[g] == runs[g + 1]:
-            continue
         mine = candidates[starts[g] : starts[g + 1]]
+        if runs[g + 1] - runs[g] <= DIRECT_ROWS:
+            search_directly(X, order, runs[g], runs[g + 1], points, mine, nearest, places, ids, sq)
+            continue
         m = mine.shape[0]
         first = np.int64(mine[0])
         table = projected_points[first : first + m]
@@ -313,6 +342,7 @@ def search_groups(
             table = tables[: m * d].reshape(m, d)
             halves = copied_halves[:m]
             load_candidates(projected_points, half_norms, mine, table, halves)
+        transposed = few and m < CHUNK  # faster for small products, which OpenBLAS computes without copies of its own
         step, n_bins = bins_of(m, K)
         mask = np.int32(1)
         while mask < n_bins:
@@ -326,13 +356,27 @@ def search_groups(
             products = every_product[: n_kept * width].reshape(n_kept, width)
             minima = every_minimum[: n_bins * width].reshape(n_bins, width)
             keys = every_key[: (K + 1) * width].reshape(K + 1, width)
-            load_tile(projected, order, low, n, tile)
+            rows = tiles[: d * width].reshape(width, d)
+            if transposed:
+                load_tile(projected, order, low, n, tile)
+            else:
+                i = order[low]
+                if order[low + n - 1] - i == n - 1 and i + width <= projected.shape[0]:
+                    rows = projected[i : i + width]
+                else:
+                    load_rows(projected, order, low, n, rows)
             for r in range(width):
                 row_halves[r] = np.float32(0.5) * norms[order[low + min(r, n - 1)]]
             for c in range(0, m, CHUNK):
                 last = min(c + CHUNK, m)
                 part = products[c:last] if n_kept == m else products[: last - c]
-                np.dot(table[c:last], tile, part)
+                if transposed:
+                    np.dot(table[c:last], tile, part)
+                elif few:
+                    np.dot(table[c:last], rows.T, part)
+                elif c % LARGE_CHUNK == 0:
+                    end = min(c + LARGE_CHUNK, m)
+                    np.dot(table[c:end], rows.T, products[c:end])
                 b = c // CHUNK * step
                 bin_minima(part, halves[c:last], minima[b : b + step])
             search_tile(

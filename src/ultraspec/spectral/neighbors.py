@@ -99,7 +99,7 @@ class TableRows:
         if candidates is None or starts is None:
             candidates = np.arange(len(table.points), dtype=np.uint16)
             starts = np.array([0, len(candidates)])
-        buffers = products.product_buffers(n, q, int(np.diff(starts).max()), ids.shape[1], slack > 0)
+        buffers = products.product_buffers(n, q, int(np.diff(starts).max()), ids.shape[1], bool(slack > 0))
         rows = self.rows, self.projected, self.norms, slack, rounding_bound(q), order, runs
         points = table.points, table.projected, table.half_norms, candidates, starts
         products.search_groups(*rows, *points, *buffers, ids, sq)
@@ -244,8 +244,16 @@ class RepresentativeIndex:
         """Search for rows of many features by matrix products: all representatives, or coarse to fine."""
         rows = TableRows(block, *self._bound.project(block))
         slack = self._bound.slack
-        if self.exact:
+        if self.exact and slack == 0:
             rows.search(self._table, ids, sq, slack)
+            return
+        if self.exact:
+            # rows of a rep-cluster, about, one after another: most of their candidates are then still in the cache
+            z, p = len(self.centers), len(self.representatives)
+            centers = self._center_table
+            groups = (rows.projected @ centers.projected.T - centers.half_norms).argmax(axis=1)
+            everyone = np.tile(self._everyone, z), p * np.arange(z + 1)
+            rows.search(self._table, ids, sq, slack, *search.rows_by_key(groups, z), *everyone)
             return
         groups = rows.nearest(self._center_table, slack)
         order, runs = search.rows_by_key(groups, len(self.centers))
