@@ -1,7 +1,7 @@
 """The nearest of some points, for rows of more than a handful of features, at the speed of matrix products.
 
-Rows are sorted into groups, and the rows of a group meet the same candidates. A matrix product of some rows, a *tile*,
-and the candidates of their group gives half the squared distances, up to rounding: |x|^2 / 2 + (|c|^2 / 2 - x.c).
+Rows are sorted into groups, and the rows of a group meet the same candidates. A matrix product of the candidates and
+some rows, a *tile*, gives half the squared distances, up to rounding: |x|^2 / 2 + (|c|^2 / 2 - c.x).
 
 These only exclude candidates. They are rounded, in a way that depends on the shape of the product, and if rows are
 projected (`ultraspec.cluster.distance_bounds`) they are also too short. So the distances to K apparently near
@@ -9,9 +9,9 @@ candidates are computed in full. The farthest of them gives a limit (`product_li
 the limit is computed in full, too. The result is that of computing all distances in full, bit for bit, in every block:
 the K smallest, where equal distances are in the order of the candidates.
 
-Candidates are dealt out to *lanes*: candidate c is in lane ``c % n_lanes``. The smallest value of a lane and its number
-share one integer, its *key*: the K smallest keys are K near candidates, and a lane with a key beyond the limit has no
-candidate within. Loops over all lanes are vectorised.
+Products are transposed: the values of many rows for one candidate are side by side, and SIMD lanes run along rows.
+Candidates are divided into *bins* of a few. The smallest value of a bin and the number of the bin share one integer,
+its *key*. The K + 1 smallest keys of each row lead to K near candidates, and tell whether further bins may have others.
 """
 
 from __future__ import annotations
@@ -23,108 +23,190 @@ import numpy as np
 from ultraspec._kernels._jit import kernel, reordering_kernel
 from ultraspec._kernels.search import product_limit, squared_distance
 
-MOST_ROWS = 512  # rows of a tile
-MOST_VALUES = 2**21  # values of a product
-SMALL_PRODUCT = 10**6  # multiplications up to which OpenBLAS is fastest: it does not copy the factors
-LEAST_SMALL_ROWS = 24  # with fewer rows, a large product is faster
-COLUMN_FEATURES = 128  # up to this number, candidates are copied as columns, which makes products faster
-LONG_ROWS = 16  # rows of a small product with more features
-LANES = 64  # the number of lanes is a multiple of this
-EMPTY = np.int32(2**31 - 1)  # larger than the key of any lane
+LEAST_ROWS = 144  # rows of a tile, at least if there are as many
+MOST_ROWS = 496  # rows of a tile, at most
+TILE_VALUES = 2**16  # values of a tile, and of the product with all candidates, if it has more than the least rows
+MOST_VALUES = 2**21  # values of a product with all candidates, at most
+CHUNK = 256  # candidates per product of few features: larger products are slower, because they outgrow the caches
+LARGE_CHUNK = 2048  # candidates per product of many features, most of whose time goes into multiplication
+FEW_FEATURES = 128  # up to this number, products of many candidates are not kept
+KEPT_CANDIDATES = 2048  # up to this number, products fit into a second-level cache
+MOST_BIN = 8  # candidates of a bin, at most
+LEAST_BINS = 48  # there are at least as many, if there are as many candidates; and 4 K
+DIRECT_ROWS = 3  # groups of up to so many rows are searched without a product
+LANES = 16  # tiles are filled with zeros to whole SIMD registers
+PIECE = 64  # features that are transposed at once: their lines fit into a first-level cache
+EMPTY = np.int32(2**31 - 1)  # larger than any key
 
 
-def product_buffers(n: int, d: int, most_candidates: int, K: int) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
-    """Return the number of lanes and the buffers of `search_groups`, for `n` rows and groups of `most_candidates`.
+def product_buffers(
+    n: int, d: int, most_candidates: int, K: int, projected: bool
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the buffers of `search_groups`, for `n` rows of `d` features and groups of `most_candidates`.
+
+    `projected` tells whether rows are projected. If not, and if they have few features, products with many
+    candidates are stored for a chunk only: computing some more distances in full is faster than filling the caches.
 
     They are allocated here because allocations inside of kernels take long to compile.
     """
-    n_lanes = LANES * -(-4 * K // LANES)  # two of the K nearest are rarely in one of 4 K lanes
-    padded = -(-most_candidates // n_lanes) * n_lanes
-    n_rows = max(1, min(n, MOST_ROWS, MOST_VALUES // padded))
-    shapes = [(n_rows, d), (padded * d,), (padded,), (n_rows * padded,), (n_lanes,), (K,)]
+    few = d <= FEW_FEATURES
+    n_rows = max(LEAST_ROWS, TILE_VALUES // max(d, most_candidates)) if few else MOST_ROWS
+    n_rows = min(n_rows, MOST_VALUES // most_candidates)
+    n_rows = LANES * (n_rows // LANES | 1)  # columns of odd multiples of a cache line are not in the same cache set
+    n_rows = max(1, min(n, n_rows, MOST_ROWS))
+    width = -(-n_rows // LANES) * LANES
+    most_bins = max(2 * LEAST_BINS, 8 * K, most_candidates // MOST_BIN) + CHUNK
+    n_kept = min(most_candidates, KEPT_CANDIDATES) if few and not projected else most_candidates
+    shapes = [(width * d,), (most_candidates * d,), (most_candidates,), (n_kept * width,)]
+    shapes += [(min(most_bins, most_candidates) * width,), (width,), (width,), (K,)]
     floats = tuple(np.empty(shape, dtype=np.float32) for shape in shapes)
-    integers = tuple(np.empty(shape, dtype=np.int32) for shape in [(n_lanes,), (K,), (K,)])
-    return n_lanes, floats, integers
+    lengths = [(K + 1) * width, width, K, most_candidates]
+    integers = tuple(np.empty(length, dtype=np.int32) for length in lengths)
+    return floats, integers
+
+
+@kernel
+def load_tile(X, order, low, n, tile):
+    """Copy the rows ``order[low : low + n]`` of X to the columns of `tile`; the other columns are the last row again.
+
+    Unsigned indices need no test for negative ones, which would take most of the time.
+    """
+    d, width = tile.shape
+    last = low + n - 1
+    for first in range(0, d, PIECE):
+        end = np.uint64(min(d, first + PIECE))
+        for r in range(0, width, 4):
+            a = X[order[min(low + r, last)]]
+            b = X[order[min(low + r + 1, last)]]
+            c = X[order[min(low + r + 2, last)]]
+            e = X[order[min(low + r + 3, last)]]
+            part = tile[:, r : r + 4]
+            j = np.uint64(first)
+            while j < end:
+                part[j, np.uint64(0)] = a[j]
+                part[j, np.uint64(1)] = b[j]
+                part[j, np.uint64(2)] = c[j]
+                part[j, np.uint64(3)] = e[j]
+                j += np.uint64(1)
 
 
 @kernel
 def load_rows(X, order, low, n, rows):
-    """Copy the rows ``order[low : low + n]`` of X to `rows`."""
-    for r in range(n):
-        i = order[low + r]
+    """Copy the rows ``order[low : low + n]`` of X to `rows`; further ones are the last row again."""
+    for r in range(rows.shape[0]):
+        i = order[low + min(r, n - 1)]
         for j in range(X.shape[1]):
             rows[r, j] = X[i, j]
 
 
 @kernel
-def load_candidates(points, half_norms, candidates, padded, table, halves):
-    """Copy the points `candidates` to the rows of `table`, and half their squared lengths to `halves`.
+def consecutive(candidates):
+    """Return whether each candidate is the successor of the one before."""
+    gaps = 0
+    for c in range(candidates.shape[0]):
+        gaps += np.int64(candidates[c]) != np.int64(candidates[0]) + c
+    return gaps == 0
 
-    They are followed by points at an infinite distance, up to `padded`.
-    """
-    m = candidates.shape[0]
-    for c in range(padded):
-        point = candidates[min(c, m - 1)]
+
+@kernel
+def load_candidates(points, half_norms, candidates, table, halves):
+    """Copy the points `candidates` to the rows of `table`, and half their squared lengths to `halves`."""
+    for c in range(candidates.shape[0]):
+        point = candidates[c]
         for j in range(points.shape[1]):
             table[c, j] = points[point, j]
-        halves[c] = half_norms[point] if c < m else np.float32(np.inf)
+        halves[c] = half_norms[point]
 
 
 @kernel
-def load_columns(points, half_norms, candidates, padded, table, halves):
-    """Copy candidates as `load_candidates` does, but to the columns of `table`."""
-    m = candidates.shape[0]
-    for c in range(padded):
-        point = candidates[min(c, m - 1)]
-        for j in range(points.shape[1]):
-            table[j, c] = points[point, j]
-        halves[c] = half_norms[point] if c < m else np.float32(np.inf)
+def bins_of(m, K):
+    """Return the number of bins of a whole chunk, and of all `m` candidates, for the K nearest."""
+    size = 1
+    while size < MOST_BIN and m >= 2 * size * max(LEAST_BINS, 4 * K):
+        size *= 2
+    per_chunk = CHUNK // size
+    return per_chunk, m // CHUNK * per_chunk + min(per_chunk, m % CHUNK)
 
 
 @reordering_kernel
-def lane_minima(products, r, halves, padded, n_lanes, minima):
-    """Compute the minima of ``halves - products[r]`` (padded,) in each lane; `padded` is a multiple of `n_lanes`."""
-    for s in range(n_lanes):
-        minima[s] = halves[s] - products[r, s]
-    low = n_lanes
-    while low + 3 * n_lanes <= padded:  # three at a time: minima are read and written less often
-        b = low + n_lanes
-        c = b + n_lanes
-        for s in range(n_lanes):
-            near = min(halves[b + s] - products[r, b + s], halves[c + s] - products[r, c + s])
-            minima[s] = min(min(minima[s], halves[low + s] - products[r, low + s]), near)
-        low += 3 * n_lanes
-    while low < padded:
-        for s in range(n_lanes):
-            minima[s] = min(minima[s], halves[low + s] - products[r, low + s])
-        low += n_lanes
+def bin_minima(products, halves, minima):
+    """Compute the minima of ``halves - products`` of the candidates of a chunk in bins.
 
+    Candidates are dealt out to the bins: near ones are often consecutive.
 
-@kernel
-def lane_keys(minima, n_lanes, half_norm, mask, keys):
-    """Compute the keys of lanes from their minima, which lack `half_norm`, half the squared length of the row.
-
-    Floats that are not negative have the same order as their bits read as integers. The last bits of the distance,
-    `mask`, give way to the number of the lane: keys are distinct, and no larger than the distance.
+    minima : (bins, width), results.
     """
-    for s in range(n_lanes):
-        half = max(half_norm + minima[s], np.float32(0.0))
-        keys[s] = (np.float32(half).view(np.int32) & ~mask) | np.int32(s)
-
-
-@reordering_kernel
-def next_key(keys, n_lanes, last):
-    """Return the smallest key above `last`, or EMPTY."""
-    smallest = EMPTY
-    for s in range(n_lanes):
-        smallest = min(smallest, keys[s] if keys[s] > last else EMPTY)
-    return smallest
+    m = halves.shape[0]
+    step, width = minima.shape
+    for b in range(step):
+        h = halves[b]
+        for r in range(width):
+            minima[b, r] = h - products[b, r]
+        c = b + step
+        while c + 2 * step < m:  # three at a time: minima are read and written less often
+            e, f = c + step, c + 2 * step
+            h, i, j = halves[c], halves[e], halves[f]
+            for r in range(width):
+                near = min(i - products[e, r], j - products[f, r])
+                minima[b, r] = min(min(minima[b, r], h - products[c, r]), near)
+            c += 3 * step
+        while c < m:
+            h = halves[c]
+            for r in range(width):
+                minima[b, r] = min(minima[b, r], h - products[c, r])
+            c += step
 
 
 @kernel
-def value_of(key, mask):
-    """Return the lower bound of halved squared distances that a key holds; NaN for EMPTY."""
-    return np.int32(key & ~mask).view(np.float32)
+def smallest_keys(minima, half_norms, mask, carried, keys):
+    """Find the smallest keys of the bins, ascending, for each row of a tile.
+
+    minima : (bins, width), see `bin_minima`.
+    half_norms : (width,), half the squared lengths of the rows, which the minima lack.
+    mask : bits of a key that hold the number of the bin.
+    carried : (width,), a buffer.
+    keys : (n, width), results; EMPTY where there are fewer bins.
+
+    Floats that are not negative have the same order as their bits read as integers. The last bits of the distance give
+    way to the number of the bin: keys are distinct, and no larger than the distance. The loops over rows have no
+    branches, see `search.insert_tile`; they take two keys at a time, so that less is read and written.
+    """
+    n, width = keys.shape
+    for k in range(n):
+        for r in range(width):
+            keys[k, r] = EMPTY
+    for b in range(minima.shape[0]):
+        number = np.int32(b)
+        for r in range(width):
+            half = max(half_norms[r] + minima[b, r], np.float32(0.0))
+            carried[r] = (np.float32(half).view(np.int32) & ~mask) | number
+        for k in range(0, n - 1, 2):
+            for r in range(width):
+                value = carried[r]
+                near = keys[k, r]
+                far = keys[k + 1, r]
+                between = max(near, value)
+                keys[k, r] = min(near, value)
+                keys[k + 1, r] = min(far, between)
+                carried[r] = max(far, between)
+        if n % 2:
+            for r in range(width):
+                keys[n - 1, r] = min(keys[n - 1, r], carried[r])
+
+
+@kernel
+def guess_limits(keys, half_norms, norms, order, low, n, slack, error, mask, guesses, clear):
+    """Compute a limit for each row of a tile that its K-th nearest candidate most likely meets, from its K-th key.
+
+    guesses : (width,), results: limits of ``halves - products``.
+    clear : (width,), results: whether the bins beyond the first K have no candidate within.
+    """
+    K = keys.shape[0] - 1
+    for r in range(n):
+        half = np.int32(keys[K - 1, r] | mask).view(np.float32)  # at least the K-th smallest minimum
+        guess = np.float32(2.0) * product_limit(np.float32(2.0) * half, norms[order[low + r]], slack, error) - half
+        clear[r] = (keys[K, r] & ~mask) > np.float32(guess).view(np.int32)
+        guesses[r] = guess - half_norms[r]
 
 
 @kernel
@@ -148,62 +230,87 @@ def insert_place(nearest, places, n, value, place):
 
 
 @kernel
-def search_tile(
-    X, norms, slack, error, order, low, points, candidates, products, halves, n_lanes, mask, minima, nearest, keys,
-    picks, places, ids, sq,
-):  # fmt: skip
-    """Find the K nearest candidates of the rows of a tile, ``order[low:]``.
+def search_directly(X, order, low, high, points, candidates, nearest, places, ids, sq):
+    """Find the K nearest candidates of a few rows, ``order[low:high]``, by all distances."""
+    for row in range(low, high):
+        i = order[row]
+        found = 0
+        for c in range(candidates.shape[0]):
+            found = insert_place(nearest, places, found, squared_distance(X[i], points[candidates[c]]), c)
+        for k in range(ids.shape[1]):
+            ids[i, k] = candidates[places[k]]
+        if sq.shape[0] > 0:
+            for k in range(ids.shape[1]):
+                sq[i, k] = nearest[k]
 
-    products, halves : (n, m) and (m,), inner products, and half the squared lengths of the candidates.
-    n_lanes, mask : number of lanes, and the bits of a key that hold the number of a lane.
-    minima, nearest, keys, picks, places : buffers.
+
+@kernel
+def search_tile(
+    X, norms, slack, error, order, low, n, points, candidates, products, halves, step, minima, mask, half_norms,
+    guesses, nearest, keys, clear, places, picked, ids, sq,
+):  # fmt: skip
+    """Find the K nearest candidates of the `n` rows of a tile, ``order[low:]``.
+
+    products : (m, width), inner products; if it has fewer rows, bins are measured as a whole.
+    halves : (m,), half the squared lengths of the candidates.
+    step, minima : number of bins of a chunk, and the minima of bins (bins, width).
+    mask : bits of a key that hold the number of a bin.
+    half_norms, guesses, nearest, keys, clear, places, picked : buffers.
     """
     K = ids.shape[1]
-    n, padded = products.shape
     m = candidates.shape[0]
+    n_bins = minima.shape[0]
+    kept = products.shape[0] == m
+    size = CHUNK // step
+    last_bin = step - 1  # of a chunk; a mask, because numbers of bins are powers of two
+    smallest_keys(minima, half_norms, mask, clear, keys)
+    guess_limits(keys, half_norms, norms, order, low, n, slack, error, mask, guesses, clear)
+    # If one candidate is within the limit, it is the nearest: the limit covers twice the rounding errors.
+    unmeasured = sq.shape[0] == 0 and n_bins == m and slack == 0
     for r in range(n):
         i = order[low + r]
-        half_norm = np.float32(0.5) * norms[i]  # halves - products lack it
-        lane_minima(products, r, halves, padded, n_lanes, minima)
-        lane_keys(minima, n_lanes, half_norm, mask, keys)
-        last = np.int32(-1)
-        largest = np.float32(-np.inf)
-        for k in range(K):
-            last = next_key(keys, n_lanes, last)
-            picks[k] = last & mask
-            largest = max(largest, minima[picks[k]])
-        # K candidates are up to `largest`; the limit that their distances give is most likely below this guess
-        half = max(largest + half_norm, np.float32(0.0))
-        guess = np.float32(2.0) * product_limit(np.float32(2.0) * half, norms[i], slack, error) - half
-        guess = max(guess - half_norm, largest)
-        n_found = 0
-        # without a further lane, the comparison is with NaN, and false
-        if value_of(next_key(keys, n_lanes, last), mask) <= guess + half_norm:
-            for c in range(m):
-                if halves[c] - products[r, c] <= guess:
-                    s = squared_distance(X[i], points[candidates[c]])
-                    n_found = insert_place(nearest, places, n_found, s, c)
-        else:
-            for k in range(K):
-                for c in range(np.int64(picks[k]), m, n_lanes):
-                    if halves[c] - products[r, c] <= guess:
-                        s = squared_distance(X[i], points[candidates[c]])
-                        n_found = insert_place(nearest, places, n_found, s, c)
-        limit = product_limit(nearest[K - 1], norms[i], slack, error) - half_norm
-        if limit > guess:
-            for c in range(m):
-                if guess < halves[c] - products[r, c] <= limit:
-                    s = squared_distance(X[i], points[candidates[c]])
-                    n_found = insert_place(nearest, places, n_found, s, c)
+        if unmeasured and clear[r]:
+            ids[i, 0] = candidates[keys[0, r] & mask]
+            continue
+        above = np.float32(-np.inf)
+        limit = guesses[r]
+        found = 0
+        by_keys = clear[r] != 0
+        while True:
+            # the candidates whose values are beyond `above`, up to `limit`
+            n_picked = 0
+            for k in range(K if by_keys else n_bins):
+                b = np.int64(keys[k, r] & mask) if by_keys else k
+                if by_keys or minima[b, r] <= limit:
+                    chunk = (b & ~last_bin) * size
+                    for c in range(chunk + (b & last_bin), min(chunk + CHUNK, m), step):
+                        value = halves[c] - products[c, r] if kept else minima[b, r]
+                        picked[n_picked] = c
+                        n_picked += np.int64(value > above) & np.int64(value <= limit)  # faster than a branch
+            for q in range(n_picked):
+                c = picked[q]
+                s = squared_distance(X[i], points[candidates[c]])
+                found = insert_place(nearest, places, found, s, c)
+            if by_keys and slack == 0 and found == K:
+                break
+            above = limit
+            limit = np.float32(np.inf)
+            if found == K:
+                limit = product_limit(nearest[K - 1], norms[i], slack, error) - half_norms[r]
+            if limit <= above:
+                break
+            by_keys = False
         for k in range(K):
             ids[i, k] = candidates[places[k]]
-            sq[i, k] = nearest[k]
+        if sq.shape[0] > 0:
+            for k in range(K):
+                sq[i, k] = nearest[k]
 
 
 @kernel
 def search_groups(
     X, projected, norms, slack, error, order, runs, points, projected_points, half_norms, candidates, starts,
-    most_lanes, floats, integers, ids, sq,
+    floats, integers, ids, sq,
 ):  # fmt: skip
     """Find the K nearest of some points for each row: of those that are the candidates of its group.
 
@@ -212,50 +319,67 @@ def search_groups(
     order, runs : rows of group g are ``order[runs[g] : runs[g + 1]]``, ascending.
     points, projected_points, half_norms : points, their projections, and half the squared lengths of these.
     candidates, starts : candidates of group g are ``candidates[starts[g] : starts[g + 1]]``, at least K of them.
-    most_lanes, floats, integers : from `product_buffers`.
-    ids, sq : (n, K), results.
+    floats, integers : from `product_buffers`.
+    ids : (n, K), results.
+    sq : (n, K), results; or (0, K) if distances are not needed.
     """
-    rows, values, halves, products, minima, nearest = floats
-    keys, picks, places = integers
+    tiles, tables, copied_halves, every_product, every_minimum, row_halves, guesses, nearest = floats
+    every_key, clear, places, picked = integers
+    most_rows = row_halves.shape[0]
     d = projected.shape[1]
-    by_columns = d <= COLUMN_FEATURES
+    K = ids.shape[1]
+    few = d <= FEW_FEATURES
     for g in range(runs.shape[0] - 1):
-        if runs[g] == runs[g + 1]:
-            continue
         mine = candidates[starts[g] : starts[g + 1]]
+        if runs[g + 1] - runs[g] <= DIRECT_ROWS:
+            search_directly(X, order, runs[g], runs[g + 1], points, mine, nearest, places, ids, sq)
+            continue
         m = mine.shape[0]
-        step = most_lanes if m > most_lanes else 16  # a whole number of SIMD registers
-        padded = -(-m // step) * step
-        n_lanes = min(padded, most_lanes)
+        first = np.int64(mine[0])
+        table = projected_points[first : first + m]
+        halves = half_norms[first : first + m]
+        if not consecutive(mine):
+            table = tables[: m * d].reshape(m, d)
+            halves = copied_halves[:m]
+            load_candidates(projected_points, half_norms, mine, table, halves)
+        transposed = few and m < CHUNK  # faster for small products, which OpenBLAS computes without copies of its own
+        step, n_bins = bins_of(m, K)
         mask = np.int32(1)
-        while mask < n_lanes:
+        while mask < n_bins:
             mask *= np.int32(2)
         mask -= np.int32(1)
-        columns = values[: padded * d].reshape(d, padded)
-        table = values[: padded * d].reshape(padded, d)
-        if by_columns:
-            load_columns(projected_points, half_norms, mine, padded, columns, halves)
-        else:
-            load_candidates(projected_points, half_norms, mine, padded, table, halves)
-        tile = SMALL_PRODUCT // (padded * d)
-        if tile < LEAST_SMALL_ROWS:
-            tile = rows.shape[0]
-        elif not by_columns:
-            tile = LONG_ROWS
-        tile = min(tile, rows.shape[0])
-        for low in range(runs[g], runs[g + 1], tile):
-            n = min(tile, runs[g + 1] - low)
-            first = order[low]
-            part = products[: n * padded].reshape(n, padded)
-            adjacent = order[low + n - 1] - first == n - 1
-            if not adjacent:
-                load_rows(projected, order, low, n, rows)
-            left = projected[first : first + n] if adjacent else rows[:n]
-            if by_columns:
-                np.dot(left, columns, part)
+        for low in range(runs[g], runs[g + 1], most_rows):
+            n = min(most_rows, runs[g + 1] - low)
+            width = -(-n // LANES) * LANES
+            tile = tiles[: d * width].reshape(d, width)
+            n_kept = m if m * width <= every_product.shape[0] else CHUNK
+            products = every_product[: n_kept * width].reshape(n_kept, width)
+            minima = every_minimum[: n_bins * width].reshape(n_bins, width)
+            keys = every_key[: (K + 1) * width].reshape(K + 1, width)
+            rows = tiles[: d * width].reshape(width, d)
+            if transposed:
+                load_tile(projected, order, low, n, tile)
             else:
-                np.dot(left, table.T, part)
+                i = order[low]
+                if order[low + n - 1] - i == n - 1 and i + width <= projected.shape[0]:
+                    rows = projected[i : i + width]
+                else:
+                    load_rows(projected, order, low, n, rows)
+            for r in range(width):
+                row_halves[r] = np.float32(0.5) * norms[order[low + min(r, n - 1)]]
+            for c in range(0, m, CHUNK):
+                last = min(c + CHUNK, m)
+                part = products[c:last] if n_kept == m else products[: last - c]
+                if transposed:
+                    np.dot(table[c:last], tile, part)
+                elif few:
+                    np.dot(table[c:last], rows.T, part)
+                elif c % LARGE_CHUNK == 0:
+                    end = min(c + LARGE_CHUNK, m)
+                    np.dot(table[c:end], rows.T, products[c:end])
+                b = c // CHUNK * step
+                bin_minima(part, halves[c:last], minima[b : b + step])
             search_tile(
-                X, norms, slack, error, order, low, points, mine, part, halves, n_lanes, mask, minima, nearest, keys,
-                picks, places, ids, sq,
+                X, norms, slack, error, order, low, n, points, mine, products, halves, step, minima, mask, row_halves,
+                guesses, nearest, keys, clear, places, picked, ids, sq,
             )  # fmt: skip
