@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, settings
 from ultraspec.engines.threads import ThreadEngine
 from ultraspec.figures import cuts
 from ultraspec.rows import interface
+from ultraspec.spectral import layers
 
 settings.register_profile(
     "ultraspec",
@@ -30,6 +31,15 @@ def few_cuts():
     usual, cuts.MOST_CLUSTERS = cuts.MOST_CLUSTERS, 10
     yield
     cuts.MOST_CLUSTERS = usual
+
+
+@pytest.fixture(scope="module")
+def few_halves():
+    """Divide rows into halves once instead of up to four times, for tests that are not about `n_clusters="auto"`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layers, "SPLITS", 1)
+        patch.setattr(layers, "MORE_SPLITS", 1)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

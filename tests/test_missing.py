@@ -79,7 +79,7 @@ def test_cuts(model):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).cut(2, gappy()).labels_, other.labels_)
 
 
-@pytest.mark.usefixtures("few_cuts")
+@pytest.mark.usefixtures("few_cuts", "few_halves")
 def test_model_files_and_reports(model, tmp_path):
     save(model, tmp_path / "m")
     again = load(tmp_path / "m")

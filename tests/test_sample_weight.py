@@ -22,6 +22,8 @@ from ultraspec.spectral import choice
 from ultraspec.spectral.preprocess import PreparedRows, Preprocessor
 from ultraspec.spectral.representatives import select_representatives
 
+pytestmark = pytest.mark.usefixtures("few_halves")
+
 X, Y = datasets.generate("cc", 400, random_state=0)
 WEIGHTS = np.random.default_rng(0).integers(0, 4, len(X))
 

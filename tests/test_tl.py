@@ -14,6 +14,8 @@ from ultraspec import USENC, USPEC, tl
 anndata = pytest.importorskip("anndata")
 pandas = pytest.importorskip("pandas")
 
+pytestmark = pytest.mark.usefixtures("few_halves")
+
 BOTH = pytest.mark.parametrize(("function", "kind"), [(tl.uspec, USPEC), (tl.usenc, USENC)], ids=["uspec", "usenc"])
 COMPONENTS = pytest.mark.filterwarnings("ignore:The graph has")  # the test requests fewer clusters than there are
 FEW = {"uspec": {}, "usenc": {"n_estimators": 4}}  # options that keep the tests quick

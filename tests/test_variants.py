@@ -14,6 +14,8 @@ from tests.helpers.common import blobs, documents, same_partition
 from tests.helpers.model_files import same
 from ultraspec import USENC, USPEC, consensus, datasets, load, metrics, open_rows, save
 
+pytestmark = pytest.mark.usefixtures("few_halves")
+
 WAYS = ("auto", "kmeans", "agreement", "linked", "border")
 TREES = ("agreement", "linked", "border")
 

@@ -23,7 +23,7 @@ from ultraspec.engines.progress import Reporter
 from ultraspec.persistence.cuts import model_key
 from ultraspec.rows import ArrayRows
 
-pytestmark = pytest.mark.usefixtures("few_cuts")
+pytestmark = pytest.mark.usefixtures("few_cuts", "few_halves")
 
 
 @pytest.fixture(scope="module")

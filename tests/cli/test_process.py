@@ -23,7 +23,7 @@ from ultraspec.cli._screen import Screen, print_message
 from ultraspec.engines.progress import Console
 from ultraspec.rows import NotFinite, NotNumeric
 
-pytestmark = pytest.mark.usefixtures("few_cuts")
+pytestmark = pytest.mark.usefixtures("few_cuts", "few_halves")
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 
 

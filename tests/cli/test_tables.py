@@ -20,6 +20,8 @@ from tests.helpers.common import ROOT
 from tests.helpers.standard_input import piped
 from ultraspec import USENC, USPEC, load, save
 
+pytestmark = pytest.mark.usefixtures("few_halves")
+
 X, Y = circles(600)
 
 

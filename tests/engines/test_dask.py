@@ -19,6 +19,8 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 pytest.importorskip("dask.callbacks")
 
+pytestmark = pytest.mark.usefixtures("few_halves")
+
 X, Y = datasets.generate("cc", 20_000, random_state=0)
 CUTS = (9_000, 0, 300, 10_700)
 
@@ -252,7 +254,7 @@ def test_other_input_is_refused_with_advice():
         USPEC(3, checkpoint="foo://a").fit(X)
 
 
-@pytest.mark.usefixtures("few_cuts")
+@pytest.mark.usefixtures("few_cuts", "few_halves")
 def test_figures_want_rows_of_this_machine(tmp_path):
     from ultraspec import plots, report
 

@@ -22,6 +22,8 @@ from ultraspec.figures.representative_graph import affinity
 from ultraspec.rows import ArrayRows
 from ultraspec.spectral.edges import Edges
 
+pytestmark = pytest.mark.usefixtures("few_halves")
+
 
 @pytest.fixture(scope="module")
 def rings():

@@ -38,6 +38,8 @@ from ultraspec.spectral import neighbors, transfer_cut
 from ultraspec.spectral.discretize import DISCRETIZATIONS
 from ultraspec.storage import atomic
 
+pytestmark = pytest.mark.usefixtures("few_halves")
+
 PARAMETERS = USENC().get_params()
 KINDS = ("USPEC", "USENC")
 

@@ -18,7 +18,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 
-pytestmark = pytest.mark.usefixtures("few_cuts")
+pytestmark = pytest.mark.usefixtures("few_cuts", "few_halves")
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,8 @@ from ultraspec.figures import cuts as figure_cuts
 from ultraspec.figures import labeled_rows
 from ultraspec.persistence.cuts import apply_cut, read_cut
 
+pytestmark = pytest.mark.usefixtures("few_halves")
+
 SIZES = "[...document.querySelectorAll('[data-cluster]')].map((row) => Number(row.dataset.size))"
 
 

@@ -23,7 +23,7 @@ from ultraspec.report._diagnostics import diagnose
 from ultraspec.report._provenance import code_lines
 from ultraspec.report._script_data import variable_length
 
-pytestmark = pytest.mark.usefixtures("few_cuts")
+pytestmark = pytest.mark.usefixtures("few_cuts", "few_halves")
 
 FIGURES = {
     "#eigen": "circle",
@@ -46,13 +46,13 @@ def unpacked(text, dtype):
 
 @pytest.fixture(scope="module")
 def rings():
-    X = datasets.generate("cc", 3000, random_state=0)[0]
+    X = datasets.generate("cc", 1500, random_state=0)[0]
     return USPEC(3, n_representatives=300, random_state=0).fit(X), X
 
 
 @pytest.fixture(scope="module")
 def ensemble():
-    X = datasets.generate("flower", 4000, random_state=0)[0]
+    X = datasets.generate("flower", 2000, random_state=0)[0]
     return USENC(13, n_estimators=6, n_representatives=250, random_state=0).fit(X), X
 
 
@@ -72,8 +72,8 @@ def pages(rings, ensemble, tmp_path_factory):
     found["one feature"] = report.write(USPEC(3, random_state=0).fit(X), X, folder / "one.html")
     X = np.random.default_rng(0).normal(size=(9, 2))
     found["one cluster"] = report.write(USPEC(1, random_state=0).fit(X), X, folder / "few.html")
-    X = np.random.default_rng(0).normal(size=(2000, 3))
-    model = USPEC(60, n_representatives=400, random_state=0).fit(X)
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    model = USPEC(60, n_representatives=300, random_state=0).fit(X)
     found["sixty clusters"] = report.write(model, X, folder / "sixty.html")
     return found
 
