@@ -34,7 +34,7 @@ KEPT_CANDIDATES = 2048  # up to this number, products fit into a second-level ca
 MOST_BIN = 8  # candidates of a bin, at most
 LEAST_BINS = 48  # there are at least as many, if there are as many candidates; and 4 K
 DIRECT_ROWS = 3  # groups of up to so many rows are searched without a product
-LANES = 16  # tiles are filled with zeros to whole SIMD registers
+LANES = 16  # tiles are filled up to whole SIMD registers
 PIECE = 64  # features that are transposed at once: their lines fit into a first-level cache
 EMPTY = np.int32(2**31 - 1)  # larger than any key
 
