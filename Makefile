@@ -53,7 +53,7 @@ test-pandas: .venv-pandas/.ready
 	.venv-pandas/bin/python -m pip install --quiet 'pandas>=3' -e '.[files,models]' pytest pytest-xdist hypothesis polars psutil
 	@touch $@
 
-# scanpy, the newest that this Python takes, and other libraries of tutorials and tables: BERTopic (without its language models), FlowIO, Ibis, datasets of Hugging Face. Releases for Python 3.11 cannot read the graphs of newer pynndescent.
+# scanpy, the newest that this Python takes, and what else tutorials use: BERTopic (without its language models) and FlowIO. Ibis and Hugging Face datasets are tested where they are installed. Releases for Python 3.11 cannot read the graphs of newer pynndescent.
 SCANPY_TESTS := $(addprefix tests/,test_tl.py test_scanpy.py test_other_libraries.py)
 test-scanpy: .venv-scanpy/.ready
 	$(call WITH_CACHE,.venv-scanpy) -m pytest -n auto $(SCANPY_TESTS)
@@ -61,7 +61,7 @@ test-scanpy: .venv-scanpy/.ready
 .venv-scanpy/.ready: pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-scanpy
 	.venv-scanpy/bin/python -m pip install --quiet --upgrade pip
-	.venv-scanpy/bin/python -m pip install --quiet scanpy igraph 'pynndescent<0.6' -e '.[files,scanpy,plots,dask]' xarray plotly hdbscan flowio 'ibis-framework[polars]' datasets pytest pytest-xdist hypothesis psutil
+	.venv-scanpy/bin/python -m pip install --quiet scanpy igraph 'pynndescent<0.6' -e '.[files,scanpy,plots,dask]' xarray plotly hdbscan flowio pytest pytest-xdist hypothesis psutil
 	.venv-scanpy/bin/python -m pip install --quiet --no-deps bertopic
 	@touch $@
 
