@@ -148,7 +148,7 @@ def test_files_keep_everything(tmp_path):
     assert again.outlier_score(X).tobytes() == model.outlier_scores_.tobytes()
     assert again.predict(X, return_confidence=True)[1].tobytes() == model.confidence_.tobytes()
     np.testing.assert_array_equal(again.predict(X, outliers=0.9), model.predict(X, outliers=0.9))
-    assert again.explain().startswith("4 clusters were found in 1,000 rows")
+    assert again.explain().startswith("4 clusters were found in 400 rows")
     with pytest.raises(
         AttributeError, match=r"call model\.predict\(X, return_confidence=True\) instead of confidence_"
     ):
@@ -171,6 +171,6 @@ def test_a_model_explains_itself(made):
     assert text.startswith("1,200 rows were divided into 3 clusters, as asked for.")
     assert "These touch: " in text
     found = USPEC("auto", random_state=0).fit(blobs()[0]).explain()
-    assert found.startswith("4 clusters were found in 1,000 rows")
+    assert found.startswith("4 clusters were found in 400 rows")
     assert "No two clusters touch." in found
     assert "Every cluster is found again" in found

@@ -115,7 +115,7 @@ def test_samples_follow_the_weights(variant):
     weights = np.where(np.abs(points[:, 0] - 0.5) < 0.15, 1e-6, rng.uniform(0.5, 1.5, len(points)))
     parameters = {"n_clusters": 2, "n_representatives": 400, "random_state": 0, **variant}
     model = USPEC(**parameters).fit(points, sample_weight=weights)
-    assert metrics.nmi(side, model.labels_) > 0.9
+    assert metrics.nmi(side, model.labels_) > 0.85
     if "n_clusters" not in variant:
         assert metrics.nmi(side, USPEC(**parameters).fit(points).labels_) < 0.1
 

@@ -228,7 +228,7 @@ def test_another_call_replaces_the_first():
     tl.uspec(adata, 4)
     tl.uspec(adata, 2)
     assert adata.obs["uspec"].cat.categories.tolist() == ["0", "1"]
-    assert adata.obsm["X_uspec"].shape == (600, 2)
+    assert adata.obsm["X_uspec"].shape == (300, 2)
 
 
 @COMPONENTS

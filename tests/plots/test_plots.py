@@ -96,7 +96,7 @@ def test_all_names_are_plots():
 def test_points_and_rasters_show_the_clusters(rings, monkeypatch):
     model, X = rings
     points = plots.clusters(model, X)
-    assert sum(len(part.get_offsets()) for part in points.collections) == 3000
+    assert sum(len(part.get_offsets()) for part in points.collections) == 1500
     assert points.get_xlabel() == "feature 0"
     assert [text.get_text() for text in points.texts] == ["0", "1", "2"]
     sizes = [text.get_text() for text in points.get_legend().get_texts()]

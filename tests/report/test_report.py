@@ -52,7 +52,7 @@ def rings():
 
 @pytest.fixture(scope="module")
 def ensemble():
-    X = datasets.generate("flower", 2000, random_state=0)[0]
+    X = datasets.generate("flower", 4000, random_state=0)[0]
     return USENC(13, n_estimators=6, n_representatives=250, random_state=0).fit(X), X
 
 
