@@ -24,7 +24,7 @@ def rows_of(seed, n=3000, d=20, k=12, spread=1.0):
 
 
 def same(found, plain, *, ties=False):
-    """Compare results; with `ties`, few rows may differ: near ties depend on how the processor rounds float32 products."""
+    """Compare results; with `ties`, few rows may differ: processors round products of float32 differently."""
     if ties and (found.labels != plain.labels).any():
         assert (found.labels != plain.labels).mean() < 0.003
         assert found.inertia == pytest.approx(plain.inertia, rel=1e-4)
