@@ -113,9 +113,9 @@ def test_samples_follow_the_weights(variant):
     points = rng.uniform(size=(3_000, 2)) * [1, 3]
     side = points[:, 0] > 0.5
     weights = np.where(np.abs(points[:, 0] - 0.5) < 0.15, 1e-6, rng.uniform(0.5, 1.5, len(points)))
-    parameters = {"n_clusters": 2, "n_representatives": 400, "random_state": 0, **variant}
+    parameters = {"n_clusters": 2, "random_state": 0, **variant}
     model = USPEC(**parameters).fit(points, sample_weight=weights)
-    assert metrics.nmi(side, model.labels_) > 0.85
+    assert metrics.nmi(side, model.labels_) > 0.9
     if "n_clusters" not in variant:
         assert metrics.nmi(side, USPEC(**parameters).fit(points).labels_) < 0.1
 
