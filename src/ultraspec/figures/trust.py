@@ -177,7 +177,7 @@ class Trust:
 
     @classmethod
     def measure(cls, rows: LabeledRows, table: CutTable | None) -> Trust:
-        """Measure all of it."""
+        """Measure stability with and without structure, and the numbers of clusters that the rows support."""
         return cls(measure_null(rows, table), node_stability(rows, table), supported_numbers(rows))
 
 
